@@ -1,4 +1,4 @@
-"""Functions that JAX writes out when it exports them are found again, and nothing else is."""
+"""smelt recognizes functions that JAX expands when it exports them, and no other arithmetic."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_decomposed_functions_become_one_operator_again(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("dims", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
-def test_all_of_them_in_all_types(dtype, dims):
+def test_all_functions_in_all_types(dtype, dims):
     for each in DECOMPOSITIONS:
         same_operators(each, dtype, dims)
 
 
-def test_a_step_of_it_that_something_else_reads_is_computed_too():
+def test_a_step_of_an_expansion_with_another_reader_is_computed_too():
     def shared(x):
         return lax.erfc(x), jnp.exp(-(x * x)), lax.erfc(-x)
 
@@ -67,7 +67,7 @@ def test_a_step_of_it_that_something_else_reads_is_computed_too():
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
-def test_it_is_found_in_the_bodies_of_loops_and_branches():
+def test_expansions_are_found_in_bodies_of_loops_and_branches():
     def looped(x):
         step = lax.fori_loop(0, 3, lambda i, c: lax.erf_inv(c * 0.5), x)
         return lax.cond(x[0] > 0, lax.digamma, lax.lgamma, step)
@@ -89,7 +89,7 @@ def test_arithmetic_that_differs_in_one_constant_stays_arithmetic():
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "float8_e5m2", "bfloat16", "int4", "bool"])
-def test_constants_of_any_type_stand_beside_it(dtype):
+def test_constants_of_any_type_beside_an_expansion(dtype):
     def beside(x):
         return lax.erfc(x), x * jnp.full(3, 1, dtype).astype(jnp.complex64).real
 

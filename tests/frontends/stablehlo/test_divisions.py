@@ -23,7 +23,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_they_are_rounded_down(name):
+def test_divisions_of_sizes_round_down(name):
     fn = FUNCTIONS[name]
     (size,) = export.symbolic_shape("B", constraints=["B >= 2"])
     given = export.export(jax.jit(fn))(jax.ShapeDtypeStruct((size, 3), jnp.float32))
@@ -37,7 +37,7 @@ def floor_divide(a, b):
     return jax.lax.div(a, b) + 1
 
 
-def test_a_function_of_that_name_is_none_by_its_name():
+def test_a_function_with_the_name_of_a_division_may_compute_something_else():
     def half(x):
         size = jax.jit(floor_divide)(jnp.int32(x.shape[0]), jnp.int32(2))
         return x[:1] * size

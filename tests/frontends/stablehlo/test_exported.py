@@ -1,4 +1,4 @@
-"""What ``jax.export`` gave is read back: right at every size, and as named as it was."""
+"""Functions of ``jax.export`` become models with equal results at every size and their names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drawn(struct, size, seed=0):
 
 
 def agree(fn, *structs, sizes=(1, 3), **tolerance):
-    """The model of ``fn`` exported, once compiled, gives what ``fn`` does."""
+    """Assert that the exported ``fn``, compiled by smelt, has the results of ``fn``."""
     model = smelt.trace(exported(fn, *structs))
     run = smelt.compile(model)
     for size in sizes:
@@ -61,7 +61,7 @@ SCALED = ({"w": Struct((4, 2))}, Struct((3, 4)))
 
 
 @pytest.mark.parametrize("kind", ["exported", "bytes", "file", "called", "callee"])
-def test_every_form_of_it_converts(kind, tmp_path):
+def test_every_form_of_an_export_converts(kind, tmp_path):
     given = export.export(jax.jit(scaled))(*SCALED, shift=Struct((2,)))
     path = tmp_path / "scaled.jaxexport"
     path.write_bytes(given.serialize())
@@ -132,7 +132,7 @@ def test_operators_of_all_kinds_at_symbolic_sizes():
     agree(mix, symbolic("B", 8), Struct((8, 4)), sizes=(1, 5))
 
 
-def test_symbolic_sizes_are_computed_with():
+def test_arithmetic_of_symbolic_sizes():
     def halves(x):
         n = x.shape[0]
         cut = x[: (n + 1) // 2]
@@ -160,7 +160,7 @@ def test_convolutions_pooling_and_their_gradients():
 
 @pytest.mark.slow
 def test_strided_convolutions_of_open_sizes():
-    """Whose pads hang on the sizes, by divisions of negative numbers that are rounded down."""
+    """The pads depend on the sizes, by divisions of negative numbers that round down."""
     kernel = np.random.default_rng(3).standard_normal((3, 2, 2, 4)).astype(np.float32)
 
     def fn(x):
@@ -207,7 +207,7 @@ def test_types_and_constants():
     agree(typed, symbolic("B", 8))
 
 
-def test_random_numbers_of_a_fixed_key_are_the_same():
+def test_random_numbers_of_a_fixed_key_equal_those_of_jax():
     agree(lambda x: x + jax.random.uniform(jax.random.key(3), x.shape), symbolic("B", 4))
 
 
@@ -222,7 +222,7 @@ def test_an_exported_function_that_is_called_may_compute_with_64_bits():
         np.testing.assert_allclose(run(x)[0], draw(x * 2), rtol=1e-5)
 
 
-def test_places_of_the_last_of_equals_are_not_taken_for_argmax():
+def test_the_index_of_the_last_maximum_is_not_read_as_argmax():
     def last(x):
         def later(a, b):
             (left, i), (right, j) = a, b
@@ -252,13 +252,13 @@ def test_64_bit_types_stay():
     np.testing.assert_array_equal(got, np.full(2, 1e-12))
 
 
-def test_several_platforms_are_taken_for_a_cpu():
+def test_an_export_for_several_platforms_runs_as_on_a_cpu():
     given = exported(jnp.sin, Struct((3,)), platforms=("tpu", "cpu"))
     x = np.float32([1, 2, 3])
     np.testing.assert_allclose(smelt.compile(given)(x)[0], np.sin(x), rtol=1e-6)
 
 
-def test_unsupported_operations_are_named_with_their_line():
+def test_errors_name_unsupported_operations_and_their_source_line():
     bits = exported(
         lambda x: lax.rng_bit_generator(x, (3,))[1], jax.ShapeDtypeStruct((4,), "uint32")
     )

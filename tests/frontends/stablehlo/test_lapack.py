@@ -1,4 +1,4 @@
-"""Calls of LAPACK in what ``jax.export`` wrote, each by the function of JAX that makes it."""
+"""Each LAPACK call in an exported function is read as the JAX function that writes it."""
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ OF_COMPLEX = ("singular values", "eigenvalues", "schur without vectors")
     ("name", "imaginary"),
     [*((name, 0) for name in FUNCTIONS), *((name, 1j) for name in OF_COMPLEX)],
 )
-def test_each_is_what_jax_computes(name, imaginary):
+def test_each_lapack_routine_equals_the_jax_function(name, imaginary):
     x = X + imaginary * X[::-1] if imaginary else X
     fn = FUNCTIONS[name]
     given = export.export(jax.jit(fn))(jax.ShapeDtypeStruct(x.shape, x.dtype))

@@ -1,4 +1,4 @@
-"""Random numbers of an exported function are drawn by the operator that they were drawn by."""
+"""Random numbers of an exported function are drawn by the operator of the original function."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ KEY = np.uint32([3, 9])
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_draw_is_one_operator(name):
+def test_a_random_draw_is_one_operator(name):
     given = export.export(jax.jit(DRAWS[name]))(jax.ShapeDtypeStruct((2,), jnp.uint32))
     model = smelt.trace(given)
     assert Counter(node.op_type for node in model.graph)["Threefry2x32"] == 1
     np.testing.assert_array_equal(smelt.compile(model)(KEY)[0], DRAWS[name](KEY))
 
 
-def test_a_function_of_that_name_may_compute_something_else():
+def test_a_function_with_the_name_of_a_primitive_may_compute_something_else():
     def threefry2x32(a, b, c, d):
         return a ^ c, b ^ d
 

@@ -1,4 +1,4 @@
-"""Exported functions are read as ``read.txt`` says, which is read when an entry changes.
+"""Exported functions become the models that ``read.txt`` records.
 
 A row, ``f32[B,3]: lambda x: jnp.sort(x)``, is exported by ``jax.export``. Its entry has the types
 of the results, the operators, and a digest of all nodes with the types of their values, or the

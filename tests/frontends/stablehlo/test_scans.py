@@ -20,7 +20,7 @@ def exported(fn, *dims, constraints=()):
 
 
 def agree(fn, given, *shapes):
-    """The model of ``given``, which has the values of ``fn``; the operators in it."""
+    """Assert that the model of the export ``given`` has the results of ``fn``; return its operators."""
     model = smelt.trace(given)
     rng = np.random.default_rng(0)
     run = smelt.compile(model)
@@ -33,7 +33,7 @@ def agree(fn, given, *shapes):
     return Counter(node.op_type for node in model.graph)
 
 
-def test_a_counter_that_the_body_does_not_read_is_no_state():
+def test_a_counter_that_the_body_does_not_read_is_not_carried():
     (scan,) = (n for n in smelt.trace(exported(forward, "3", "S,3")).graph if n.op_type == "Scan")
     assert (len(scan.inputs), scan.attributes.get_int("num_scan_inputs")) == (2, 1)
 
@@ -55,7 +55,7 @@ def writing_only(c, x):
 
 
 @pytest.mark.parametrize("fn", [forward, backward, counting, writing_only])
-def test_rows_are_read_and_written_by_a_scan(fn):
+def test_loops_over_rows_become_scans(fn):
     operators = agree(fn, exported(fn, "B,3", "5,B,3"), ((1, 3), (5, 1, 3)), ((4, 3), (5, 4, 3)))
     assert operators["Scan"] + operators["Loop"] == 1
     assert operators["ScatterND"] == operators["Slice"] == 0
@@ -117,11 +117,11 @@ def written_and_read(c, x):
         ),
     ],
 )
-def test_other_loops_stay_what_they_are(fn):
+def test_other_loops_stay_loops(fn):
     agree(fn, exported(fn, "3", "5,3"), ((3,), (5, 3)))
 
 
-def test_both_directions_in_one_loop_are_no_scan():
+def test_a_loop_over_rows_in_both_directions_stays_a_loop():
     def both(x):
         def step(carry):
             i, total = carry
@@ -133,7 +133,7 @@ def test_both_directions_in_one_loop_are_no_scan():
     agree(both, exported(both, "5,3"), ((5, 3),))
 
 
-def test_the_counter_goes_on_as_a_value():
+def test_a_counter_that_the_body_reads_is_carried():
     def last(x):
         def step(carry):
             i, total = carry

@@ -6,14 +6,15 @@ from typing import Any
 
 
 def operators_of(region: Any) -> list[str]:
-    """Return the names of the operators in a body of one block, the return last."""
+    """Return the names of the operators in a body of one block; the last is its return."""
     return [inner.operation.name for inner in region.blocks[0].operations]
 
 
 def only_operator(region: Any) -> str:
     """Return the operator of a body that applies one operator to its two arguments.
 
-    ``stablehlo.return`` for a body that returns its second argument; empty for other bodies.
+    The body belongs to a reduction or a scatter. ``stablehlo.return`` stands for a body that
+    returns its second argument, as that of a scatter that overwrites. Empty for other bodies.
     """
     block = region.blocks[0]
     operations = list(block.operations)

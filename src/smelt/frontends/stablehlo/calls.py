@@ -1,5 +1,7 @@
-"""Read custom calls of JAX's libraries, and composites, whose name tells what their body
-computes.
+"""Read custom calls and composites.
+
+A custom call names a routine outside of StableHLO, such as one of LAPACK. A composite names an
+operator, and holds a decomposition of it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ PASSED_ON = (
 
 
 @reads("sdy.sharding_constraint")
-def _placed(cx: Any, op: Operation, x: Any) -> Any:
+def _sharding_constraint(cx: Any, op: Operation, x: Any) -> Any:
     """Return ``x``: a program for one device has only one placement."""
     return x
 
@@ -35,7 +37,7 @@ def _placed(cx: Any, op: Operation, x: Any) -> Any:
 def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
     """Return the results of a custom call: a placement, a window reduction or a LAPACK routine."""
     target = op.word("call_target_name")
-    if target == "shape_assertion":  # The specs already guarantee it.
+    if target == "shape_assertion":  # The specs of the trace satisfy the asserted relations.
         return []
     if target in PASSED_ON:
         return [as_array(operands[0])]
@@ -44,12 +46,13 @@ def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
     solver = solver_of(target)
     if solver is None:
         raise op.unsupported(f"it calls {target!r}, which runs outside of StableHLO", "E101")
-    # The operands after those of a solver are sizes of its results.
+    # Where sizes are symbolic, JAX appends the shapes of the results as operands. A solver does
+    # not read them.
     return solver(op, [*map(as_array, operands)])[: len(op.view.results)]
 
 
 def _dynamic_window(cx: Any, op: Operation, operands: Any) -> Any:
-    """Return a reduction over windows whose sizes are operands."""
+    """Return a reduction over windows; window sizes, strides and padding are operands."""
     x, start = map(as_array, operands[:2])
     dims, strides, base, dilation, padding = (cx.dims(op, sizes) for sizes in operands[2:])
     pairs = list(zip(padding[::2], padding[1::2], strict=True))
@@ -60,7 +63,10 @@ def _dynamic_window(cx: Any, op: Operation, operands: Any) -> Any:
 
 @reads("composite")
 def _composite(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Return the results of the function that the composite names, or of its decomposition."""
+    """Return the results of the operator that the composite names.
+
+    An operator that JAX has no function for is computed by the composite's decomposition.
+    """
     name = op.word("name")
     function = CHLO.get(name.removeprefix("chlo."))
     if function is not None and name.startswith("chlo."):

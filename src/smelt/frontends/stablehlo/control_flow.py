@@ -31,10 +31,10 @@ def returned_by(block: Any) -> list[Any]:
 
 
 def origin(cx: Any, value: Any) -> Any:
-    """Follow ``value`` back through calls that return an operand unchanged, and return that
-    operand.
+    """Return the value that ``value`` equals behind calls that return an operand unchanged.
 
-    Returns ``value`` itself if it is not the result of such a call.
+    JAX exports the body of a loop with such calls. ``_while`` needs the origin to find the carries
+    that an iteration does not change. Returns ``value`` itself if no such call produces it.
     """
     while getattr(value.owner, "name", "") == "func.call":
         call = value.owner

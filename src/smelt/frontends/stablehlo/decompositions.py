@@ -19,17 +19,18 @@ from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.patterns import exported_pattern
 from smelt.frontends.stablehlo.producers import Functions
 
-_ZETA = ("-1.39544646E-19", "-1.3954464685812522E-19")
-_LANCZOS = ("1.50563267E-7", "1.5056327351493116E-7")
-_LARGEST = ("3.40282347E+38", "1.7976931348623157E+308")
+# Constants of expansions, each in f32 and in f64, as MLIR prints them.
+_ZETA = ("-1.39544646E-19", "-1.3954464685812522E-19")  # a coefficient of the Hurwitz zeta series
+_LANCZOS = ("1.50563267E-7", "1.5056327351493116E-7")  # of the Lanczos formula of log-gamma
+_LARGEST = ("3.40282347E+38", "1.7976931348623157E+308")  # the largest finite number
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """``function`` of ``count`` operands, whose expansion ends with the operator ``last``.
+    """A JAX function of ``count`` operands, whose expansion ends with the operator ``last``.
 
-    ``marks`` are constants that every such expansion contains, in f32 and f64 as MLIR prints them.
-    smelt searches only programs with these constants.
+    ``marks`` are constants that each expansion contains, in f32 and f64 as MLIR prints them. smelt
+    looks for the expansion only in modules with these constants, because a comparison is slow.
     """
 
     function: Callable[..., Any]
@@ -56,7 +57,11 @@ DECOMPOSITIONS = (
     ),
     Decomposition(lax.atan, 1, (), "stablehlo.atan2"),
 )
-"""A function comes before the functions whose expansions its own expansion contains."""
+"""All recognized functions; the first match counts.
+
+An expansion may contain others: that of ``igamma`` contains ``lgamma``. The function with the
+larger expansion stands first.
+"""
 
 _COMPUTED_IN: Mapping[str, str] = {"f32": "f32", "f64": "f64", "f16": "f32", "bf16": "f32"}
 """For each element type, the type in which JAX computes its expansions."""
@@ -66,9 +71,7 @@ class Decomposed:
     """Finds expansions in one module; ``functions`` are the module's functions by name."""
 
     def __init__(self, module: Any, functions: Functions) -> None:
-        """Look for expanded functions in ``module``; ``_constants`` has the text of each splat
-        constant.
-        """
+        """Prepare the search in ``module``: collect the texts of its constants, for the marks."""
         self._functions = functions
         self._constants = jax_names.splat_texts(module)
 

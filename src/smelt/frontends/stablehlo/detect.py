@@ -13,7 +13,7 @@ _MODULE = b"StableHLO_v"
 
 
 def is_exported(source: Any) -> bool:
-    """True for a ``jax.export.Exported``, the bytes of its ``serialize``, and files of those."""
+    """True for a ``jax.export.Exported``, its serialized bytes, or a file of these bytes."""
     if isinstance(source, str | Path):
         path = Path(source)
         if not path.is_file():

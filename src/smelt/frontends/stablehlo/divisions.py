@@ -1,4 +1,8 @@
-"""Floor division and remainder of sizes, which JAX exports as functions of several operators."""
+"""Read floor division and remainder of sizes, which JAX exports as calls of functions.
+
+StableHLO divides by truncation. So JAX writes ``size // 2`` as a call of a function
+``floor_divide`` of about ten operators, and ``size % 2`` as one of ``remainder``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.patterns import exported_pattern
 from smelt.frontends.stablehlo.sizes import Sizes, as_sizes, holds
 
-_ROUNDED_DOWN: Mapping[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
+_DIVISIONS: Mapping[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
     "floor_divide": (jnp.floor_divide, operator.floordiv),
     "remainder": (jnp.remainder, operator.mod),
 }
@@ -21,21 +25,23 @@ _ROUNDED_DOWN: Mapping[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]
 
 
 def lower_division(cx: Any, op: Operation) -> Any:
-    """Return the result of a call that divides sizes; None for other calls.
+    """Return the quotient or remainder of two scalar sizes; None if ``op`` is another call.
 
-    The callee must have the body that JAX writes.
+    The callee must have the body that JAX writes, and the divisor must be positive at all sizes.
     """
-    functions = _ROUNDED_DOWN.get(op.callee())
+    functions = _DIVISIONS.get(op.callee())
     if functions is None or op.dtype not in (np.int32, np.int64) or op.shape:
         return None
-    operands = exported_pattern(functions[0], op.dtype.name, (0, 0)).match(
-        [*op.view.results], cx.functions
-    )
+    jax_function, divide_dims = functions
+    pattern = exported_pattern(jax_function, op.dtype.name, (0, 0))
+    operands = pattern.match([*op.view.results], cx.functions)
     sizes = [as_sizes(cx.value(operand)) for operand in operands]
     if not sizes or None in sizes:
         return None
     (dividend,), (divisor,) = (size.dims for size in sizes if size is not None)
     if not holds(lambda: divisor >= 1):
         return None
-    size = functions[1](dividend, divisor)
-    return np.asarray(size, op.dtype) if isinstance(size, int) else Sizes([size], op.dtype, ())
+    result = divide_dims(dividend, divisor)
+    if isinstance(result, int):
+        return np.asarray(result, op.dtype)
+    return Sizes([result], op.dtype, ())

@@ -99,7 +99,7 @@ CHLO: Mapping[str, Callable[..., Any]] = {
     },
     "next_after": lax.nextafter,
 }
-"""The same for CHLO, as operators and as composites."""
+"""CHLO operators, each with the equivalent JAX function; also composites of these names."""
 
 COMPARISONS = {"EQ": lax.eq, "NE": lax.ne, "LT": lax.lt, "LE": lax.le, "GT": lax.gt, "GE": lax.ge}
 
@@ -115,7 +115,10 @@ READERS |= {f"chlo.{name}": _reader(function) for name, function in CHLO.items()
 
 @reads("compare")
 def _compare(cx: Any, op: Operation, a: Any, b: Any) -> Any:
-    """Return a comparison, which may be in the total order of floats."""
+    """Return a comparison, by the total order of floats if the operation asks for that order.
+
+    JAX has total-order primitives for EQ, LT and LE only; the other directions follow from them.
+    """
     direction = op.word("comparison_direction")
     if op.word("compare_type") != "TOTALORDER":
         return COMPARISONS[direction](a, b)

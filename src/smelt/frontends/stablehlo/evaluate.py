@@ -33,16 +33,19 @@ EMPTY: Mapping[Any, Any] = {}
 class Evaluator:
     """Evaluates one module; ``functions`` holds its functions by name.
 
-    ``_known`` is a stack of the values computed so far, one dict for each body being evaluated.
+    An MLIR value of the module stands for one array, or for sizes, during an evaluation.
     """
 
     def __init__(self, module: Any) -> None:
-        """Begin a run of ``module``; ``_steps`` caches the operations of each block."""
+        """Prepare the evaluation of ``module``; ``function`` begins it."""
         self.functions: Mapping[str, Any] = jax_names.functions_of(module)
         self._decomposed = Decomposed(module, self.functions)
-        self._steps: dict[Any, Steps] = {}
+        # Arrays by MLIR value: one dict for each nested body that is being evaluated.
         self._known: list[dict[Any, Any]] = []
+        # The call of the function that is being evaluated; None in the main function.
         self._call: Operation | None = None
+        # Caches: needed operations by block, arrays by constant, source lines by location.
+        self._steps: dict[Any, Steps] = {}
         self._constants: dict[Any, Any] = {}
         self._places: dict[Any, SourceLine | None] = {}
 
@@ -91,21 +94,24 @@ class Evaluator:
         return self._steps[key]
 
     def constant(self, op: Operation, read: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the array of a constant; ``read`` is called once for it."""
+        """Return the array of the constant ``op``; ``read`` makes it at the first request."""
         if op.view not in self._constants:
             self._constants[op.view] = read()
         array: np.ndarray = self._constants[op.view]
         return array
 
     def dims(self, op: Operation, value: Any) -> tuple[Any, ...]:
-        """Return ``value`` as dims of a shape; raises Unsupported E102 for data-dependent sizes."""
+        """Return the sizes that ``value`` holds, as dims of a shape.
+
+        Raises Unsupported E102 if they are data-dependent.
+        """
         dims = self.known_dims(value)
         if dims is None:
-            raise op.unsupported("one of its sizes is computed from data")
+            raise op.unsupported("one of its sizes depends on the values of an input")
         return dims
 
     def known_dims(self, value: Any) -> tuple[Any, ...] | None:
-        """Return ``value`` as dims, a matrix row by row, or None if they are data-dependent."""
+        """Return the sizes that ``value`` holds, row by row; None if they are data-dependent."""
         if isinstance(value, np.ndarray):
             return tuple(value.reshape(-1).tolist())
         sizes = as_sizes(value)
@@ -116,7 +122,7 @@ class Evaluator:
         return any(value in known for known in self._known)
 
     def value(self, value: Any) -> Any:
-        """Return the current value of the module's ``value``."""
+        """Return the array or the sizes of the MLIR value ``value``, from the innermost body."""
         for known in reversed(self._known):
             if value in known:
                 return known[value]
@@ -137,8 +143,10 @@ class Evaluator:
         return self._places[key]
 
     def _evaluate(self, op: Operation, step: Step) -> None:
-        """Compute the results of one step by a recognized function, as sizes, or by a registered
-        reader.
+        """Compute the results of one step and record them in the innermost body.
+
+        A recognized function computes them, else the arithmetic of sizes, else the operator's
+        registered reader.
         """
         if step.function is not None:
             arrays = [as_array(self.value(operand)) for operand in step.operands]

@@ -16,7 +16,8 @@ from smelt.errors import InvalidModel, Unsupported
 from smelt.frontends.jax import compat, prng
 from smelt.frontends.stablehlo import jax_names
 
-_ROOT = re.compile(r'loc\("(\w+)')
+_PARAMETER = re.compile(r'loc\("(\w+)')
+"""The name of the parameter in the location of an argument, such as ``loc("x['weight'][0]")``."""
 
 
 def program_of(source: Any) -> Program:
@@ -55,7 +56,7 @@ class Program:
         structs = [jax.tree.map(compat.struct_of, tree) for tree in (args, kwargs)]
         self.specs: tuple[Any, ...] = tuple(structs[0])
         self.keywords: dict[str, Any] = structs[1]
-        names = _names(self.exported, len(self.specs))
+        names = _parameter_names(self.exported, len(self.specs))
         kinds = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
         kinds += [Parameter(name, Parameter.KEYWORD_ONLY) for name in self.keywords]
         self.__signature__ = Signature(kinds)
@@ -64,8 +65,7 @@ class Program:
     def arguments_or_own(
         self, specs: tuple[Any, ...], keywords: Any
     ) -> tuple[tuple[Any, ...], Any]:
-        """Return ``specs`` and ``keywords`` of a trace, or those of the export if both are
-        empty."""
+        """Return the specs of a trace, or those of the export if the caller gave none."""
         return (specs, keywords) if specs or keywords else (self.specs, self.keywords)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -76,8 +76,10 @@ class Program:
 
 
 def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
-    """Return the flat results of ``exported``; raises Unsupported for operators without a
-    lowering."""
+    """Return the results of ``exported`` for flat inputs ``arrays``.
+
+    Raises Unsupported E101 or E102 for operators without a lowering.
+    """
     from smelt.frontends.stablehlo.evaluate import Evaluator
     from smelt.frontends.stablehlo.sizes import as_array
 
@@ -86,13 +88,14 @@ def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
             "E101",
             f"the exported function runs on {exported.nr_devices} devices",
             why="a model runs on one device",
-            fix="export the computation of one device",
+            fix="export the function for one device",
         )
     module = jax_names.module_of(exported)
     evaluator = Evaluator(module)
-    kept_inputs = set(exported.module_kept_var_idx)
+    kept_inputs = set(exported.module_kept_var_idx)  # JAX drops inputs that nothing reads.
     inputs = [prng.to_integers(array) for i, array in enumerate(arrays) if i in kept_inputs]
     if len(exported.platforms) > 1:
+        # The first argument of such a module is the number of the platform.
         chosen = compat.platform_choice([[name] for name in exported.platforms]) or 0
         inputs = [np.asarray(chosen, np.int32), *inputs]
     results = evaluator.function("main", inputs)
@@ -102,10 +105,11 @@ def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _names(exported: Any, count: int) -> list[str]:
-    """Return the names of the ``count`` parameters, read from the module's argument locations.
+def _parameter_names(exported: Any, count: int) -> list[str]:
+    """Return the names of the ``count`` positional parameters of the exported function.
 
-    Parameter ``i`` is ``x<i>`` if no argument states a usable name for it.
+    JAX records them in the locations of the module's arguments, one argument for each leaf of a
+    parameter. A parameter without a usable name is called ``x<i>``.
     """
     module = jax_names.module_of(exported)
     main = next(
@@ -113,16 +117,16 @@ def _names(exported: Any, count: int) -> list[str]:
         for view in module.body.operations
         if view.operation.attributes["sym_name"].value == "main"
     )
-    locations = [
-        _ROOT.match(str(argument.location)) for argument in main.regions[0].blocks[0].arguments
+    name_matches = [
+        _PARAMETER.match(str(argument.location)) for argument in main.regions[0].blocks[0].arguments
     ]
     if len(exported.platforms) > 1:
-        locations = locations[1:]
-    by_leaf = dict(zip(exported.module_kept_var_idx, locations, strict=False))
+        name_matches = name_matches[1:]  # The first argument is the number of the platform.
+    match_of_leaf = dict(zip(exported.module_kept_var_idx, name_matches, strict=False))
     args, _ = jax.tree.unflatten(exported.in_tree, range(exported.in_tree.num_leaves))
     names: list[str] = []
-    for i, tree in enumerate(args[:count]):
-        names_of_leaves = [by_leaf[leaf] for leaf in jax.tree.leaves(tree) if by_leaf.get(leaf)]
-        name = names_of_leaves[0].group(1) if names_of_leaves else f"x{i}"
+    for i, leaf_numbers in enumerate(args[:count]):
+        matches = [match_of_leaf.get(leaf) for leaf in jax.tree.leaves(leaf_numbers)]
+        name = next((match.group(1) for match in matches if match), f"x{i}")
         names.append(name if name.isidentifier() and name not in names else f"x{i}")
     return names

@@ -20,11 +20,14 @@ SCATTERS = {
     "stablehlo.maximum": lax.scatter_max,
     "stablehlo.return": lax.scatter,
 }
-"""The scatter for each body operator; a body without an operator returns the update."""
+"""JAX's scatter for each body operator; ``stablehlo.return`` is a body that returns the update."""
 
 
 def _vectors_last(indices: Any, dim: int) -> Any:
-    """Return ``indices`` with the dim of the index vectors last."""
+    """Return ``indices`` with its index vectors along the last axis, as JAX needs them.
+
+    ``dim`` is their axis in StableHLO; the rank of ``indices`` stands for vectors of one element.
+    """
     return indices[..., None] if dim == indices.ndim else jnp.moveaxis(indices, dim, -1)
 
 
@@ -83,7 +86,12 @@ def _scatter(cx: Any, op: Operation, *operands: Any) -> Any:
 
 @reads("sort")
 def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Read a sort whose comparator is JAX's: "less" on the first operands, one after another."""
+    """Return the operands sorted together, by the first ``key_count`` operands.
+
+    The comparator must be JAX's, which compares the keys lexicographically by "less". Arguments
+    ``2 * i`` and ``2 * i + 1`` of a comparator are the two compared elements of operand ``i``, so
+    a comparator of keys reads the first ``2 * key_count`` arguments.
+    """
     block = op.view.regions[0].blocks[0]
     arguments_read = [
         position
@@ -101,7 +109,7 @@ def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
         or "LT" not in directions
         or directions - {"LT", "EQ", "NE"}
     ):
-        raise op.unsupported("JAX does not write such a comparator")
+        raise op.unsupported("its comparator is not the one that jax.lax.sort writes")
     results = lax.sort(
         operands,
         dimension=op.integer("dimension", -1),

@@ -60,7 +60,7 @@ def select_and_scatter_add(*operands: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def module_of(exported: Any) -> Any:
-    """Return the module of ``exported``, read once."""
+    """Return the MLIR module of ``exported``; the last eight modules are cached."""
     return read_module(exported)
 
 
@@ -92,11 +92,11 @@ def splat_texts(module: Any) -> set[str]:
     """Return ``splat_text`` of each constant in ``module``, such as ``5.0E-1 : f32``."""
     texts: set[str] = set()
 
-    def look(op: Any) -> Any:
-        """Add the text of a constant."""
+    def add_text(op: Any) -> Any:
+        """Add the text of ``op`` if it is a constant."""
         if op.name == "stablehlo.constant":
             texts.add(splat_text(op))
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(look)
+    module.operation.walk(add_text)
     return texts

@@ -23,7 +23,10 @@ Solver = Callable[[Operation, Any], list[Any]]
 
 
 def _letter(op: Operation, name: str) -> str:
-    """Return a LAPACK parameter, which is stored as the code of a letter."""
+    """Return the LAPACK parameter ``name`` as a letter, such as ``L`` for the lower triangle.
+
+    The call stores the letter's character code.
+    """
     return chr(op.entry(CONFIG, name, ord("?")))
 
 
@@ -54,7 +57,7 @@ def _geqrf(op: Operation, operands: Any) -> list[Any]:
 
 
 def _orgqr(op: Operation, operands: Any) -> list[Any]:
-    """Return the Q of reflectors."""
+    """Return the matrix Q that packed Householder reflectors define."""
     return [lax.linalg.householder_product(operands[0], operands[1])]
 
 
@@ -100,20 +103,19 @@ def _geev(op: Operation, operands: Any) -> list[Any]:
         operands[0], compute_left_eigenvectors=left, compute_right_eigenvectors=right
     )
     parts = [w] if jnp.iscomplexobj(operands[0]) else [w.real, w.imag]
-    computed = iter(vectors)
-    return [
-        *parts,
-        next(computed) if left else None,
-        next(computed) if right else None,
-        _success(operands[0]),
-    ]
+    left_vectors = vectors.pop(0) if left else None
+    right_vectors = vectors.pop(0) if right else None
+    return [*parts, left_vectors, right_vectors, _success(operands[0])]
 
 
 def _gees(op: Operation, operands: Any) -> list[Any]:
-    """Return the Schur form, its vectors and info; eigenvalues are None."""
+    """Return the Schur form, its vectors and info.
+
+    The eigenvalues are None, because JAX reads them off the diagonal of the form.
+    """
     if _letter(op, "sort") != "N":
         raise op.unsupported("it sorts eigenvalues, which JAX never does")
-    # JAX reads the form and its vectors; eigenvalues are on the diagonal of the form.
+
     with_vectors = _letter(op, "mode") == "V"
     form, *vectors = lax.linalg.schur(operands[0], compute_schur_vectors=with_vectors)
     unread = [None] * (len(op.view.results) - 3)

@@ -9,7 +9,11 @@ from smelt.frontends.stablehlo.decompositions import Decomposed
 
 
 class Step(NamedTuple):
-    """The operation ``view``, or with ``function`` a recognized function of ``operands``."""
+    """One step of an evaluation: the operation ``view``.
+
+    If ``function`` is set, ``view`` ends the expansion of that JAX function. The step then calls
+    the function on ``operands``.
+    """
 
     view: Any
     function: Callable[..., Any] | None = None
@@ -17,7 +21,10 @@ class Step(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Operations in order, and all values that they and the requested values depend on."""
+    """The needed ``steps`` of a body in order, and ``read``: the values that they read.
+
+    The requested results are in ``read``, too.
+    """
 
     steps: list[Step]
     read: set[Any]

@@ -25,13 +25,13 @@ def _dimension_size(cx: Any, op: Operation, x: Any) -> Any:
 
 @reads("iota")
 def _iota(cx: Any, op: Operation) -> Any:
-    """Return the element numbers along one dim."""
+    """Return the index of each element along one dim."""
     return lax.broadcasted_iota(op.dtype, op.shape, op.integer("iota_dimension"))
 
 
 @reads("dynamic_iota")
 def _dynamic_iota(cx: Any, op: Operation, shape: Any) -> Any:
-    """Return the element numbers along one dim of a symbolic shape."""
+    """Return the index of each element along one dim, for a symbolic shape."""
     return lax.broadcasted_iota(op.dtype, cx.dims(op, shape), op.integer("iota_dimension"))
 
 
@@ -86,18 +86,18 @@ def _slice(cx: Any, op: Operation, x: Any) -> Any:
 
 @reads("real_dynamic_slice")
 def _symbolic_slice(cx: Any, op: Operation, x: Any, start: Any, limit: Any, strides: Any) -> Any:
-    """Return a slice with computed bounds.
+    """Return the slice from ``start`` to ``limit``, which are tensors of sizes.
 
-    This is a static slice if all starts are known, else JAX's dynamic slice of symbolic sizes.
+    If all starts are known, it is a static slice. Else it must be a dynamic slice with symbolic
+    sizes, for which JAX writes ``limit = start + sizes``.
     """
     begin = cx.known_dims(start)
     if begin is not None:
         return lax.slice(x, begin, cx.dims(op, limit), cx.dims(op, strides))
-    # JAX writes a dynamic slice of symbolic sizes with limit = start + sizes.
     start_value, limit_value = list(op.view.operands)[1:3]
     addends: list[Any] = list(getattr(limit_value.owner, "operands", []))
     if getattr(limit_value.owner, "name", "") != "stablehlo.add" or addends[0] != start_value:
-        raise op.unsupported("its sizes are computed from data")
+        raise op.unsupported("one of its sizes depends on the values of an input")
     sizes = cx.dims(op, cx.value(addends[1]))
     return lax.dynamic_slice(x, [as_array(start)[i] for i in range(len(sizes))], sizes)
 
@@ -123,6 +123,6 @@ def _pad(cx: Any, op: Operation, x: Any, value: Any) -> Any:
 
 @reads("dynamic_pad")
 def _dynamic_pad(cx: Any, op: Operation, x: Any, value: Any, *config: Any) -> Any:
-    """Return ``x`` padded; ``config`` holds the low, the high and the interior padding."""
+    """Return ``x`` padded with ``value``; ``config`` is the low, high and interior padding."""
     columns = [cx.dims(op, numbers) for numbers in config]
     return lax.pad(x, value, list(zip(*columns, strict=True)))

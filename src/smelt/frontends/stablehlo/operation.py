@@ -42,7 +42,7 @@ DTYPES: Mapping[str, np.dtype] = {
 }
 """Element types by their MLIR names."""
 
-_ENUM = re.compile(r"#\w+<\w+ (\w+)>")
+_ENUM = re.compile(r"#\w+<\w+ (\w+)>")  # an attribute such as #stablehlo<comparison_direction LT>
 _NUMBERED = re.compile(r"_\d+$")
 _NUMBER = re.compile(r"0x[0-9A-F]+|-?\d[\d.eE+-]*")
 
@@ -105,7 +105,7 @@ class Operation:
         return _NUMBERED.sub("", self.word("callee"))
 
     def entry(self, dictionary: str, name: str, default: int = 0) -> int:
-        """Return an integer in a dictionary attribute."""
+        """Return the integer ``name`` of the attribute ``dictionary``."""
         if not self.has(dictionary) or name not in self.view.attributes[dictionary]:
             return default
         return int(self.view.attributes[dictionary][name].value)
@@ -119,7 +119,7 @@ class Operation:
         self,
         why: str,
         code: str = "E102",
-        fix: str = "convert the function before it is exported",
+        fix: str = "give smelt the JAX function instead of its export",
     ) -> Unsupported:
         """Return the error for this operation, with its source line."""
         at = str(self.place() or "")
@@ -161,13 +161,15 @@ def array_of(op: Operation) -> np.ndarray:
     text = op.view.get_asm().partition("dense<")[2].rpartition("> : ")[0]
     if text.startswith('"0x'):  # many elements, as their bytes
         return np.frombuffer(bytes.fromhex(text.strip('"')[2:]), dtype).reshape(shape)
-    part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-    numbers = np.array([_number(item, part) for item in _NUMBER.findall(text)], part).view(dtype)
+    # MLIR prints a complex number as two floats, and a splat constant as one number.
+    printed = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    values = [_number(item, printed) for item in _NUMBER.findall(text)]
+    numbers = np.array(values, printed).view(dtype)
     return np.broadcast_to(numbers.reshape(shape if numbers.size != 1 else ()), shape)
 
 
 def _number(text: str, dtype: np.dtype) -> Any:
-    """Return a number from MLIR's text, which prints infinities and NaN as bits."""
+    """Return the number that MLIR prints as ``text``; infinities and NaN are printed as bits."""
     if not text.startswith("0x"):
         return dtype.type(float(text))
     return np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype)[()]

@@ -1,4 +1,4 @@
-"""Export a JAX function, to compare its StableHLO with that of a program."""
+"""Export a JAX function, to recognize its StableHLO in a program."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from smelt.frontends.stablehlo.producers import Functions, match_values, returne
 
 @dataclass(frozen=True)
 class Pattern:
-    """A StableHLO function: its results, its arguments and the functions that it calls.
+    """A StableHLO function to look for: its results, its arguments and the functions it calls.
 
-    ``module`` owns them all.
+    MLIR values live as long as their module, so the pattern holds ``module``, too.
     """
 
     results: Sequence[Any]
@@ -28,7 +28,7 @@ class Pattern:
     module: Any
 
     def match(self, values: Sequence[Any], functions: Functions) -> list[Any]:
-        """Return this function's operands if ``values`` are its results, else [].
+        """Return the operands for which this function computes ``values``; [] if it does not.
 
         ``functions`` are the functions of the module of ``values``.
         """

@@ -1,4 +1,7 @@
-"""Read calls of functions that JAX exports for a primitive and names after it."""
+"""Read calls of functions that JAX exports for a primitive.
+
+JAX lowers ``threefry2x32`` to a function of that name. smelt binds the primitive instead.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ def primitive_call(cx: Any, op: Operation) -> list[Any] | None:
 
 
 def _arrays(op: Operation) -> list[Any]:
-    """Return the operands with the element type of the result; symbolic sizes come before them."""
+    """Return the operands with the element type of the result.
+
+    The others are symbolic sizes, which JAX passes first.
+    """
     element = op.element
     types = [str(ir.RankedTensorType(x.type).element_type) for x in op.view.operands]
     return [x for x, name in zip(op.view.operands, types, strict=True) if name == element]

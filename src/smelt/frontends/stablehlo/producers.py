@@ -1,4 +1,8 @@
-"""Compare how two MLIR values are computed from chosen leaves."""
+"""Compare two MLIR values by the operations that compute them.
+
+smelt recognizes the code that JAX writes for a function in this way: it exports the function once
+more, and compares.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +24,12 @@ _STATIC_FORMS = {
 }
 """Operators with symbolic sizes, and their static form; operands after the first are sizes."""
 
-_SPREAD = {*_STATIC_FORMS, *_STATIC_FORMS.values()}
+_RESHAPES = {*_STATIC_FORMS, *_STATIC_FORMS.values()}
+"""Operators that keep the numbers of their first operand: broadcasts and reshapes."""
+
 _IGNORED = frozenset({"callee", "mhlo.sharding", "mhlo.frontend_attributes"})
+"""Attributes that do not change what an operation computes; callees are compared by body."""
+
 LONGEST = 64
 """Larger constants, in elements, are not compared."""
 
@@ -39,9 +47,9 @@ def returned_by(block: Any) -> list[Any]:
 
 
 def splat(value: Any) -> str:
-    """Return the number that all elements of ``value`` equal, as MLIR prints it; else empty."""
+    """Return the number that all elements of ``value`` equal, such as ``1 : i32``; else empty."""
     owner = producer(value)
-    while owner is not None and owner.name in _SPREAD:
+    while owner is not None and owner.name in _RESHAPES:
         owner = producer(owner.operands[0])
     if owner is None or owner.name != "stablehlo.constant":
         return ""
@@ -54,12 +62,13 @@ def match_values(
     leaves: Sequence[Any],
     functions: tuple[Functions, Functions],
 ) -> list[Any]:
-    """Return the values at ``leaves`` if ``values`` are computed like ``patterns``, else [].
+    """Return the value for each leaf if ``values`` are computed like ``patterns``, else [].
 
-    ``functions`` are the functions that each side calls. Sizes may differ and may be symbolic. A
-    leaf must match the same value everywhere.
+    ``leaves`` are the values from which ``patterns`` are computed. A leaf must stand for the same
+    value everywhere. Sizes may differ and may be symbolic. ``functions`` are the functions that
+    patterns and values call.
     """
-    bound: dict[Any, Any] = {}
+    bound: dict[Any, Any] = {}  # the value that stands for each pattern
     pending = list(zip(patterns, values, strict=True))
     while pending:
         pattern, value = pending.pop()
@@ -73,49 +82,58 @@ def match_values(
             bound[pattern] = value
             if pattern in leaves:
                 continue
-            operand_pairs = _operands(pattern, value, bound, functions)
-            if operand_pairs is None:
+            pairs_before = _pairs_before(pattern, value, bound, functions)
+            if pairs_before is None:
                 return []
-            pending += operand_pairs
+            pending += pairs_before
     return [bound[leaf] for leaf in leaves] if all(leaf in bound for leaf in leaves) else []
 
 
-def _operands(
+def _pairs_before(
     pattern: Any, value: Any, bound: dict[Any, Any], functions: tuple[Functions, Functions]
 ) -> _Pairs | None:
-    """Return the pairs that must match for two values to match; None if their producers differ.
+    """Return the pairs ``(pattern, value)`` on which the two values depend.
 
-    Arguments of bodies are ``bound`` to each other.
+    These are the operands of the two producers, and the results of their bodies. None if the
+    producers differ. Arguments of bodies are ``bound`` to each other.
     """
-    pair = (producer(pattern), producer(value))
-    keys = [_producer_key(pattern), _producer_key(value)]
-    if not keys[0] or keys[0] != keys[1]:
+    pattern_owner, value_owner = producer(pattern), producer(value)
+    key = _producer_key(pattern)
+    if not key or key != _producer_key(value):
         return None
-    if len(keys[0]) == 1:
+    if len(key) == 1:  # equal constants
         return []
-    count = 1 if keys[0][0] in _SPREAD else None
-    operands = [list(owner.operands)[:count] for owner in pair]
-    size_count = len(operands[1]) - len(operands[0]) if keys[0][0] == "func.call" else 0
-    operands[1] = operands[1][size_count:]  # Symbolic sizes precede a function's other operands.
-    bodies = [_bodies(owner, names) for owner, names in zip(pair, functions, strict=True)]
-    if len(operands[0]) != len(operands[1]) or len(bodies[0]) != len(bodies[1]):
+    operator = key[0]
+    pattern_operands, value_operands = list(pattern_owner.operands), list(value_owner.operands)
+    if operator in _RESHAPES:  # The other operands are sizes, which may differ.
+        pattern_operands, value_operands = pattern_operands[:1], value_operands[:1]
+    size_count = 0
+    if operator == "func.call":  # A call passes symbolic sizes before the other operands.
+        size_count = len(value_operands) - len(pattern_operands)
+    value_operands = value_operands[size_count:]
+    pattern_blocks = _blocks(pattern_owner, functions[0])
+    value_blocks = _blocks(value_owner, functions[1])
+    if len(pattern_operands) != len(value_operands) or len(pattern_blocks) != len(value_blocks):
         return None
-    pairs = list(zip(*operands, strict=True))
-    for blocks in zip(*bodies, strict=True):
-        arguments = [list(block.arguments) for block in blocks]
-        arguments[1] = arguments[1][size_count:]
-        ends = [returned_by(block) for block in blocks]
-        if len(arguments[0]) != len(arguments[1]) or len(ends[0]) != len(ends[1]):
+    pairs = list(zip(pattern_operands, value_operands, strict=True))
+    for pattern_block, value_block in zip(pattern_blocks, value_blocks, strict=True):
+        pattern_arguments = list(pattern_block.arguments)
+        value_arguments = list(value_block.arguments)[size_count:]
+        pattern_results, value_results = returned_by(pattern_block), returned_by(value_block)
+        if len(pattern_arguments) != len(value_arguments):
             return None
-        bound.update(zip(*arguments, strict=True))
-        pairs += zip(*ends, strict=True)
+        if len(pattern_results) != len(value_results):
+            return None
+        bound.update(zip(pattern_arguments, value_arguments, strict=True))
+        pairs += zip(pattern_results, value_results, strict=True)
     return pairs
 
 
 def _producer_key(value: Any) -> tuple[Any, ...]:
-    """Return the key by which two producers are compared: operator, result, type, attributes.
+    """Return the key by which two producers are compared; operands are not part of it.
 
-    A constant's key is its text. Empty for a value without producer, and for large constants.
+    It holds the operator, the number of the result, the element type and the attributes. A
+    constant's key is its text alone. Empty for a value without producer, and for large constants.
     """
     owner = producer(value)
     if owner is None:
@@ -130,8 +148,8 @@ def _producer_key(value: Any) -> tuple[Any, ...]:
     return name, ir.OpResult(value).result_number, element_of(value.type), attributes
 
 
-def _bodies(owner: Any, functions: Functions) -> list[Any]:
-    """Return the blocks of an operator, or the block of the function that it calls."""
+def _blocks(owner: Any, functions: Functions) -> list[Any]:
+    """Return the blocks of the bodies of an operator, or the block of the function it calls."""
     if owner.name == "func.call":
         return [functions[owner.attributes["callee"].value].regions[0].blocks[0]]
     return [region.blocks[0] for region in owner.regions]

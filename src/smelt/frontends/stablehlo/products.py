@@ -32,9 +32,9 @@ def _dot(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @reads("convolution", "dynamic_conv")
 def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> Any:
-    """Return a convolution; its padding may be symbolic."""
+    """Return a convolution; ``padding`` has the operand of a symbolic padding, if there is one."""
     if any(op.integers("window_reversal")):
-        raise op.unsupported("it reverses its windows")
+        raise op.unsupported("it reverses its windows, which jax.lax.conv_general_dilated cannot")
     ones = (1,) * (x.ndim - 2)
     pads: Any = op.table("padding") or [(0, 0)] * (x.ndim - 2)
     if padding:
@@ -58,7 +58,7 @@ def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> 
 
 
 def _dimension_numbers(op: Operation) -> lax.ConvDimensionNumbers:
-    """Return the order of the dims of image, kernel and result, as JAX writes it."""
+    """Return the roles of the dims of image, kernel and result: batch, features, spatial dims."""
     mlir = stablehlo.ConvDimensionNumbers(op.view.attributes["dimension_numbers"])
     return lax.ConvDimensionNumbers(
         (
@@ -110,6 +110,6 @@ def _triangular_solve(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @reads("rng_bit_generator")
 def _random_bits(cx: Any, op: Operation, state: Any) -> Any:
-    """Refuse: the generator of a device is not specified."""
+    """Raise Unsupported E101: each device may compute other random bits."""
     why = "its numbers depend on the device that runs it"
     raise op.unsupported(why, "E101", "export with keys of the default generator, threefry2x32")

@@ -14,15 +14,20 @@ from smelt.frontends.stablehlo.registry import reads
 from smelt.frontends.stablehlo.sizes import as_array
 
 _EXTREMUM = ["compare", "compare", "or", "compare", "compare", "and", "or", "select", "select"]
-"""The operators in the body of JAX's ``argmax`` and ``argmin``.
+"""The operators in the body of JAX's ``argmax`` and ``argmin``, in order.
 
-It selects a value that is larger or NaN, or equal and earlier.
+The body selects the first pair of value and index if its value is better or NaN, or if the values
+are equal and its index is smaller.
 """
 
 
 @reads("reduce")
 def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
-    """Return a reduction: argmax or argmin, a named reduction, or ``lax.reduce`` by its body."""
+    """Return the results of a reduction, one for each reduced array.
+
+    A reduction of values and their indices may be JAX's argmax or argmin. One with a single
+    operator, such as add, is a named reduction. Any other becomes ``lax.reduce`` with its body.
+    """
     count = len(operands) // 2
     arrays, starts = operands[:count], operands[count:]
     axes = op.integers("dimensions")
@@ -35,7 +40,8 @@ def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
     operator = only_operator(region) if count == 1 else ""
     if operator in _REDUCTIONS and _is_neutral(operator, starts[0]):
         if operands[0].dtype == np.bool_ and all(arrays[0].shape[axis] == 1 for axis in axes):
-            return lax.squeeze(arrays[0], axes)  # The bounds checks in JAX's gathers.
+            # One element is its own reduction. JAX writes this to check bounds of gathers.
+            return lax.squeeze(arrays[0], axes)
         return _REDUCTIONS[operator](arrays[0], axes)
 
     def combined(accumulated: Any, element: Any) -> Any:
@@ -83,13 +89,14 @@ def _is_neutral(operator: str, start: Any) -> bool:
 def _extremum(region: Any) -> str:
     """Return ``GT`` for the body of argmax, ``LT`` for that of argmin, else an empty string.
 
-    The body's arguments are value, index, value, index. For integers, which have no NaN, it does
-    not compare a value with itself.
+    The body's arguments are value, index, value, index. Its operators and its comparisons of
+    arguments must be JAX's. For integers, the comparison of a value with itself (``NE`` is true for
+    NaN) is missing.
     """
     block = region.blocks[0]
     names = [name.removeprefix("stablehlo.") for name in operators_of(region)]
     arguments = list(block.arguments)
-    compared = []
+    compared = []  # (direction, number of the first argument, number of the second argument)
     for view in block.operations:
         inner = view.operation
         if inner.name == "stablehlo.compare" and all(x in arguments for x in inner.operands):
@@ -108,7 +115,7 @@ def _extremum(region: Any) -> str:
 
 
 def _is_iota(value: Any, axis: int) -> bool:
-    """True if ``value`` holds the element numbers along ``axis``."""
+    """True if ``value`` holds the index of each element along ``axis``."""
     owner = value.owner
     name = getattr(owner, "name", "")
     if name not in ("stablehlo.iota", "stablehlo.dynamic_iota"):
@@ -139,7 +146,11 @@ def _reduce_window(cx: Any, op: Operation, *operands: Any) -> Any:
 
 
 def window(cx: Any, op: Operation, region: Any, operands: Any, sizes: Any) -> Any:
-    """Return a reduction over windows; ``sizes`` are dims, strides, padding and both dilations."""
+    """Return a reduction over windows by the body ``region``.
+
+    ``operands`` are the array and the start value; ``sizes`` are the window's dims, its strides,
+    the padding, the dilation of the array and that of the window.
+    """
     x, start = operands
     dims, strides, padding, base, dilation = sizes
     operator = only_operator(region)
@@ -176,11 +187,15 @@ _WINDOWS = {
 
 
 def _cumulative_axis(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
-    """Return ``(axis, is reversed)`` of a cumulative reduction; None for other windows."""
-    wide = [i for i, size in enumerate(dims) if not (isinstance(size, int) and size == 1)]
-    if len(wide) != 1:
+    """Return ``(axis, is reversed)`` of a cumulative reduction; None for other windows.
+
+    JAX exports ``cumsum`` as a window as long as the axis, padded by ``size - 1`` elements before
+    the array, or after it if reversed.
+    """
+    long_axes = [i for i, size in enumerate(dims) if not (isinstance(size, int) and size == 1)]
+    if len(long_axes) != 1:
         return None
-    (axis,) = wide
+    (axis,) = long_axes
     other_padding = [tuple(pair) for i, pair in enumerate(padding) if i != axis]
     size = x.shape[axis]
     low, high = padding[axis]
@@ -188,17 +203,22 @@ def _cumulative_axis(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None
         return None
     if high == 0 and low == size - 1:
         return axis, False
-    return (axis, True) if low == 0 and high == size - 1 else None
+    if low == 0 and high == size - 1:
+        return axis, True
+    return None
 
 
 @reads("select_and_scatter")
 def _select_and_scatter(cx: Any, op: Operation, x: Any, source: Any, start: Any) -> Any:
-    """Return the gradient of max or min pooling; refuses other bodies."""
-    chosen = only_operator(op.view.regions[0])
-    added = only_operator(op.view.regions[1])
+    """Return the gradient of max or min pooling; raises Unsupported E102 for other bodies.
+
+    The first body selects an element of each window, the second combines gradients.
+    """
+    selecting = only_operator(op.view.regions[0])
+    combining = only_operator(op.view.regions[1])
     compare = Operation(op.view.regions[0].blocks[0].operations[0])
     select = {"GE": lax.ge_p, "LE": lax.le_p}.get(compare.word("comparison_direction"))
-    if chosen != "stablehlo.compare" or added != "stablehlo.add" or select is None:
+    if selecting != "stablehlo.compare" or combining != "stablehlo.add" or select is None:
         raise op.unsupported("it is not the gradient of max or min pooling")
     ones = (1,) * x.ndim
     return jax_names.select_and_scatter_add(

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Reader: TypeAlias = Callable[..., Any]
-"""From the evaluator, the operation and its operands to the result, or to a list of results."""
+"""``reader(evaluator, operation, *operands)`` returns the result, or a list of results."""
 
 READERS: dict[str, Reader] = {}
 """The reader of each operator."""
 
 
 def reads(*names: str) -> Callable[[Reader], Reader]:
-    """Register a reader of the operators ``names``, in StableHLO unless a dialect is named."""
+    """Return a decorator that registers a reader of the operators ``names``.
+
+    A name without a dialect is one of StableHLO.
+    """
 
     def register(reader: Reader) -> Reader:
         """Register ``reader`` and return it."""

@@ -1,6 +1,6 @@
 """Recognize functions that read or write one row of a tensor.
 
-JAX exports them for the rows that a scan reads and writes.
+JAX exports a scan as a loop that calls such functions. Row ``i`` of ``x`` is ``x[i]``.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ class Row(NamedTuple):
     value: Any
 
 
-_RESHAPED = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
-_SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
+_RESHAPES = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
+_BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 
 
 def row_read(cx: Any, call: Any) -> Row | None:
     """Return the row that ``call`` reads; None for other calls.
 
-    The call may read only a part of the row; ``scans`` checks that by the shape.
+    The body of the callee is ``reshape(dynamic_slice(tensor, index, 0, 0, ...))``, where the
+    reshape drops the first dim. The slice may be only a part of the row; ``scans`` compares shapes.
     """
-    block, slice_ = _callee_and_result(cx, call)
-    if slice_ is None or slice_.name not in _RESHAPED:
+    block, reshape = _callee_and_result(cx, call)
+    if reshape is None or reshape.name not in _RESHAPES:
         return None
-    slice_ = producer(slice_.operands[0])
+    slice_ = producer(reshape.operands[0])
     starts = _starts_by_axis(slice_)
     if not starts or not _is_row(starts, block):
         return None
@@ -47,18 +48,22 @@ def row_read(cx: Any, call: Any) -> Row | None:
 
 
 def row_written(cx: Any, call: Any) -> Row | None:
-    """Return the row that ``call`` writes; None for other calls."""
+    """Return the row that ``call`` writes; None for other calls.
+
+    The body of the callee is ``dynamic_update_slice(tensor, broadcast_in_dim(row), index, 0)``,
+    with one 0 for each further dim. The broadcast adds a first dim of size 1.
+    """
     block, update = _callee_and_result(cx, call)
     if update is None or update.name != "stablehlo.dynamic_update_slice":
         return None
     tensor, row, *starts = update.operands
-    spread = producer(row)
-    if spread is None or spread.name not in _SPREAD or _shape(row)[0] != 1:
+    broadcast = producer(row)
+    if broadcast is None or broadcast.name not in _BROADCASTS or _shape(row)[0] != 1:
         return None
-    along = Operation(spread).integers("broadcast_dimensions")
-    if along != tuple(range(1, len(starts))) or not _is_row(starts, block):
+    dims_of_row = Operation(broadcast).integers("broadcast_dimensions")
+    if dims_of_row != tuple(range(1, len(starts))) or not _is_row(starts, block):
         return None
-    parts = [_operand_for(call, block, x) for x in (tensor, starts[0], spread.operands[0])]
+    parts = [_operand_for(call, block, x) for x in (tensor, starts[0], broadcast.operands[0])]
     return None if any(part is None for part in parts) else Row(*parts)
 
 
@@ -74,14 +79,15 @@ def _callee_and_result(cx: Any, call: Any) -> tuple[Any, Any]:
 
 
 def _starts_by_axis(slice_: Any) -> list[Any]:
-    """Return the starts of a slice of known size, by axis; empty for other operations."""
+    """Return the start of a dynamic slice along each axis; empty for other operations."""
     if slice_ is None:
         return []
     if slice_.name == "stablehlo.dynamic_slice":
         return list(slice_.operands)[1:]
     if slice_.name != "stablehlo.real_dynamic_slice":
         return []
-    # With symbolic sizes JAX writes start = clamp(0, starts, last) and limit = start + sizes.
+    # With symbolic sizes JAX writes start = clamp(0, concatenate(starts), last) and
+    # limit = start + sizes.
     start, end = (producer(operand) for operand in list(slice_.operands)[1:3])
     if end is None or end.name != "stablehlo.add" or end.operands[0] != slice_.operands[1]:
         return []
@@ -103,7 +109,10 @@ def _is_row(starts: list[Any], block: Any) -> bool:
 
 
 def _operand_for(call: Any, block: Any, argument: Any) -> Any:
-    """Return the operand of ``call`` for an argument of the body; None for other values."""
+    """Return the operand that ``call`` passes for ``argument`` of the callee's ``block``.
+
+    None if the value ``argument`` is not an argument of the block.
+    """
     arguments = list(block.arguments)
     return call.operands[arguments.index(argument)] if argument in arguments else None
 

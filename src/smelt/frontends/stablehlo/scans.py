@@ -1,4 +1,7 @@
-"""Recognize scans: counting loops that read rows of some tensors and write rows of others."""
+"""Recognize scans: counting loops that read rows of some tensors and write rows of others.
+
+``jax.export`` writes ``lax.scan`` as a while loop. A model needs the scan, for its known length.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,11 @@ from smelt.frontends.stablehlo.sizes import Sizes, as_array
 
 @dataclass
 class _Scan:
-    """The role of each argument of a loop: the counter, a tensor read or written by rows, or a
-    carry.
+    """A loop that may be a scan of ``length`` steps, with the body ``block``.
 
-    ``read`` and ``written`` hold the rows by the tensor's argument number.
+    ``counter`` is the number of the argument that counts the steps. ``read`` and ``written`` hold
+    the rows that a step reads and writes, by the argument number of the tensor. ``reverse`` is
+    True if steps go from the last row to the first.
     """
 
     block: Any
@@ -70,7 +74,8 @@ def _counting_loop(cx: Any, op: Operation, operands: Any, returned: list[Any]) -
 def _record_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool:
     """Record in ``scan`` the rows that the loop reads and writes; True if the loop is a scan.
 
-    A scan reads and writes all rows in one direction: first to last, or last to first.
+    A scan reads and writes all rows in one direction: first to last, or last to first. A tensor
+    whose rows have another index remains a carry.
     """
     reversals: set[bool] = set()
     for i, argument in enumerate(scan.block.arguments):
@@ -97,7 +102,10 @@ def _record_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bo
 
 
 def _rows_read(cx: Any, scan: _Scan, argument: Any, tensor: Any) -> list[Row]:
-    """Return the rows of ``argument`` that the body reads; empty if it has other readers."""
+    """Return the rows of ``argument`` that the body reads; empty if it reads more than rows.
+
+    ``tensor`` is the array of the argument.
+    """
     inside = {view.operation for view in scan.block.operations}
     rows: list[Row] = []
     for reader in _readers(argument):
@@ -130,7 +138,7 @@ def _readers(argument: Any) -> list[Any]:
 def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
     """True if the call that reads ``row`` returns a whole row of ``tensor``.
 
-    The callee is traced for the shape of its result.
+    The shape of the call's result decides. With symbolic sizes only a trace of the callee tells it.
     """
     call = producer(row.value)
     row_operands = {row.tensor: tensor, row.index: np.int32(0)}
@@ -142,7 +150,7 @@ def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
 
 
 def _is_reversed(scan: _Scan, index: Any, cx: Any) -> bool | None:
-    """Return the direction of ``index``: False for the counter, True for ``size - counter - 1``.
+    """Return False if ``index`` is the counter, True if it is ``length - counter - 1``.
 
     None for other indices.
     """
@@ -167,33 +175,13 @@ def _run_as_scan(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> li
     Arguments of the loop have one of four roles; ``returned`` are their values after an iteration:
 
     1. unchanged: the loop returns them as they are, so they stay outside of the carry;
-    2. ``scan.read``: tensors whose rows become the inputs of each step;
+    2. ``scan.read``: unchanged tensors whose rows become the inputs of each step;
     3. ``scan.written``: tensors whose rows become the outputs of each step;
     4. ``carried``: the others; the counter only if the body reads it.
     """
-    arguments = list(scan.block.arguments)
-    new_values_of_arguments = [
-        scan.written[position].value if position in scan.written else v
-        for position, v in enumerate(returned)
-    ]
-    new_values_of_arguments[scan.counter] = returned[scan.counter]
-    unchanged = [
-        position for position, value in enumerate(returned) if value == arguments[position]
-    ]
-    carried = [
-        position
-        for position in range(len(new_values_of_arguments))
-        if position not in {*unchanged, *scan.written}
-    ]
-    results = [
-        new_values_of_arguments[position]
-        for position in [*carried, *scan.written]
-        if position != scan.counter
-    ]
-    row_values = frozenset(row.value for rows in scan.read.values() for row in rows)
-    if arguments[scan.counter] not in cx.steps(scan.block, results, row_values).read:
-        carried.remove(scan.counter)
-    results = [new_values_of_arguments[position] for position in [*carried, *scan.written]]
+    carried = _carried_arguments(cx, scan, returned)
+    results = [returned[position] for position in carried]
+    results += [row.value for row in scan.written.values()]
 
     def step(carry: Any, rows: Any) -> Any:
         """Run the body once; return the new carry and the rows that it writes."""
@@ -222,3 +210,23 @@ def _run_as_scan(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> li
     ):
         return None
     return [new_values.get(position, operand) for position, operand in enumerate(operands)]
+
+
+def _carried_arguments(cx: Any, scan: _Scan, returned: list[Any]) -> list[int]:
+    """Return the numbers of the arguments that a step passes to the next step.
+
+    ``lax.scan`` counts the steps, so the counter is carried only if the body reads it, other than
+    to find rows.
+    """
+    arguments = list(scan.block.arguments)
+    changing = [
+        position
+        for position, value in enumerate(returned)
+        if value != arguments[position] and position not in scan.written
+    ]
+    without_counter = [position for position in changing if position != scan.counter]
+    results = [returned[position] for position in without_counter]
+    results += [row.value for row in scan.written.values()]
+    rows_read = frozenset(row.value for rows in scan.read.values() for row in rows)
+    reads_counter = arguments[scan.counter] in cx.steps(scan.block, results, rows_read).read
+    return changing if reads_counter else without_counter

@@ -47,14 +47,9 @@ class Sizes:
         if all(isinstance(dim, int) for dim in self.dims):
             array: Any = np.asarray(self.dims, self.dtype)
         else:
-            values = [jax.lax.convert_element_type(_value(dim), self.dtype) for dim in self.dims]
-            array = jnp.stack(values)
+            arrays = [jax_names.dim_value(dim) for dim in self.dims]
+            array = jnp.stack([jax.lax.convert_element_type(x, self.dtype) for x in arrays])
         return array.reshape(self.shape)
-
-
-def _value(dim: Any) -> Any:
-    """Return a symbolic dim as an array."""
-    return jax_names.dim_value(dim)
 
 
 def as_array(value: Any) -> Any:
@@ -63,7 +58,10 @@ def as_array(value: Any) -> Any:
 
 
 def as_sizes(value: Any) -> Sizes | None:
-    """Return ``value`` as sizes if they are known, else None."""
+    """Return ``value`` as Sizes: Sizes themselves, or a small integer array of NumPy; else None.
+
+    Arrays of NumPy are known while the module is evaluated; arrays of JAX are results of the model.
+    """
     if isinstance(value, Sizes):
         return value
     if not isinstance(value, np.ndarray) or value.size > LONGEST:
@@ -74,10 +72,10 @@ def as_sizes(value: Any) -> Sizes | None:
 
 
 def computed_sizes(op: Operation, operands: Sequence[Any]) -> Any:
-    """Return the result of an operator on sizes; None if the result is not known as sizes.
+    """Return the result of an operator whose operands are known sizes; None for other operators.
 
-    The result is an array of numbers if all sizes are numbers. A number in another shape, of any
-    element type, is a result too.
+    The result is an array of NumPy if all its sizes are numbers, else Sizes. Reshapes and
+    broadcasts of a single number have a result, too, for any element type.
     """
     is_reshape = op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim")
     number = operands[0] if operands and isinstance(operands[0], np.ndarray) else None
@@ -102,7 +100,7 @@ def computed_sizes(op: Operation, operands: Sequence[Any]) -> Any:
 
 
 def _dims_of(op: Operation, operands: Sequence[Sizes]) -> list[Any] | None:
-    """Return the dims of the result of an integer operator on sizes, None for other operators."""
+    """Return the sizes that an integer operator computes from sizes; None for other operators."""
     first = list(operands[0].dims)
     dim_pairs = list(zip(first, operands[-1].dims, strict=False))
     match op.name:
@@ -134,12 +132,15 @@ def _is_positive(dim: Any) -> bool:
 
 
 def _floors_like_truncation(pair: tuple[Any, Any]) -> bool:
-    """True if truncating division, as in StableHLO, equals floor division, as in dims."""
+    """True if the quotient of the pair is the same truncated and rounded down.
+
+    StableHLO truncates; dims of JAX round down.
+    """
     return isinstance(pair[1], int) and pair[1] > 0 and holds(lambda: pair[0] >= 0)
 
 
 def holds(question: Callable[[], Any]) -> bool:
-    """Return the answer to a question about dims; False if it differs between sizes."""
+    """True if ``question``, a comparison of dims, is true at all sizes."""
     try:
         return bool(question())
     except compat.InconclusiveDim:
@@ -181,7 +182,10 @@ _CHOICES: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "stablehlo.and": _conjunction,
     "stablehlo.select": _selected_operand,
 }
-"""Operators that finish a floor division once its comparison is decided."""
+"""Operators with which JAX corrects a quotient of sizes after a comparison of sizes.
+
+Their operands are bools, so ``_dims_of`` does not apply to them.
+"""
 
 _DECISIONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
     "GE": (operator.ge, operator.lt),

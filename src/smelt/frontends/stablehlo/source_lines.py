@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
-_FRAME = re.compile(r'"([^"]*)"\("([^"]+)":(\d+)')
+_FRAME = re.compile(r'"([^"]*)"\("([^"]+)":(\d+)')  # such as "Model.__call__"("model.py":12
 _CALL = compile("run()", "<exported>", "eval")
 
 
@@ -29,7 +29,10 @@ class SourceLine(NamedTuple):
 
 
 def innermost_line(location: str) -> SourceLine | None:
-    """Return the innermost frame outside of installed libraries, else the innermost one."""
+    """Return the innermost frame in ``location`` outside of installed packages.
+
+    If all frames are in installed packages, return the innermost one; None if there is no frame.
+    """
     innermost = None
     for frame in _FRAME.finditer(location):
         name, file, line = frame.groups()
