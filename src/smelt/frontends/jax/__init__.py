@@ -9,7 +9,7 @@ from smelt.frontends.jax.open_sizes import (  # noqa: F401 - imports register
     symbolic_axes,
     symbolic_loops,
     symbolic_numbers,
-    symbolic_pieces,
+    symbolic_pads_and_splits,
     symbolic_sizes,
     symbolic_tensor_shapes,
     symbolic_transforms,

@@ -1,8 +1,9 @@
 """Expand operators for which ONNX Runtime is inaccurate at small results that the model uses.
 
 ``jax.nn.sigmoid`` is accurate to a few ulp down to the smallest numbers; ONNX Runtime's Sigmoid is
-not. Only after the whole function is lowered is it known whether a reader depends on the
-difference. The pass ``fuse-sigmoid`` restores the operator for targets that compute it well.
+not. Some readers depend on the difference, such as Log. They are known only after the whole
+function is lowered. The pass ``fuse-sigmoid`` restores the operator for targets that compute it
+accurately.
 """
 
 from __future__ import annotations

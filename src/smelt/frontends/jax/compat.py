@@ -48,6 +48,7 @@ Aval: TypeAlias = Any
 
 sorts_before: Callable[..., Any] = _sort_lt_comparator
 sorts_before_or_with: Callable[..., Any] = _sort_le_comparator
+"""JAX's ``<`` and ``<=`` in its sort order, where NaN comes last and -0 equals 0."""
 
 
 def is_symbolic(dim: Dim) -> bool:
@@ -135,7 +136,11 @@ def host_array(constant: Any) -> np.ndarray:
 
 
 def identity(array: Any) -> Hashable:
-    """Return a key of a JAX array, or of NumPy memory, which JAX wraps in ever new objects."""
+    """Return a key that is equal for two objects only if they are the same array.
+
+    JAX wraps NumPy memory in a new object at each use, so the key of NumPy memory is its address,
+    shape, strides and type.
+    """
     if isinstance(array, literals.TypedNdArray):
         array = array.val
     if not isinstance(array, np.ndarray):

@@ -45,8 +45,9 @@ def families() -> tuple[Family, ...]:
 
 
 def missing() -> dict[str, str]:
-    """Return the public primitives of JAX without a lowering, and the reason of each, "" if
-    unknown.
+    """Return the public primitives of JAX without a lowering, each with the reason.
+
+    The reason is empty if smelt states none.
     """
     covered = {name for family in families() for name in family.primitives}
     names = sorted({*compat.primitive_names(), *REFUSED} - covered)

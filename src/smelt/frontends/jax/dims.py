@@ -8,7 +8,7 @@ from smelt.ir.same_shape import same_dim
 
 
 def sizes_agree(inferred: ir.Shape, expected: ir.Shape) -> bool:
-    """False if the ranks or two static sizes differ."""
+    """True if the ranks are equal and no two static sizes differ; symbolic dims agree with all."""
     if len(inferred) != len(expected):
         return False
     pairs = zip(inferred.dims, expected.dims, strict=True)

@@ -88,7 +88,7 @@ def explain(
     if undecided is not None:
         return undecided
     if isinstance(error, TypeError) and mismatch:
-        # A signature may lie, so it is blamed only for calls that fail.
+        # A function may accept more than its signature says, so only a failed call is blamed.
         return UsageError(
             "E109",
             "the function cannot be called with these arguments",
@@ -110,8 +110,9 @@ def explain(
 
 
 def _undecided(error: Exception) -> Unsupported | None:
-    """Return E112 if ``error`` is a size comparison whose answer depends on the symbols,
-    else None.
+    """Return E112 if ``error`` says that an answer depends on the symbols, else None.
+
+    The question is a comparison of sizes, or whether a division leaves a remainder.
     """
     if isinstance(error, compat.InconclusiveDim) and "inconclusive" in str(error):
         return Unsupported(
@@ -213,7 +214,7 @@ def _message(error: Exception, parameters: Sequence[str]) -> str:
 
 
 def _parameter(match: re.Match[str], parameters: Sequence[str]) -> str:
-    """Return the name of the parameter whose number JAX's message gives."""
+    """Return the user's name of the parameter that JAX calls ``argument_values[i]``."""
     index = int(match.group(1))
     return parameters[index] if index < len(parameters) else match.group()
 

@@ -43,15 +43,14 @@ def user_frame(equation: Equation) -> tuple[str, int, str] | None:
 
 
 def without_partials(fn: Any) -> Any:
-    """Return the function inside of nested ``functools.partial`` objects; any other ``fn``
-    unchanged."""
+    """Return the function inside of nested ``functools.partial`` objects; else ``fn`` itself."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     return fn
 
 
 def hide_frames(path: str) -> None:
-    """Never count a frame of the file ``path`` as user code."""
+    """Tell JAX never to count a frame of the file ``path`` as user code."""
     source_info_util.register_exclusion(path)
 
 

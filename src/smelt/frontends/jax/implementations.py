@@ -28,9 +28,7 @@ The first word of a primitive's name is the module of its implementation.
 
 
 def inlined(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """Return ``closed`` with the equations of implementations in place of the primitives that have
-    one.
-    """
+    """Return ``closed`` with the implementation's equations in place of each such primitive."""
     return convert(closed, _IMPLEMENTED)
 
 

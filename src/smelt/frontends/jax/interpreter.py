@@ -19,7 +19,9 @@ CALLS: Mapping[str, str] = {
     "custom_vmap_call": "call",
 }
 """Primitives that call a jaxpr with their operands, and the parameter that holds the jaxpr.
-Inference needs no rules for derivatives and batches."""
+
+The other parameters are rules for derivatives and batches, which inference does not need.
+"""
 
 
 def interpret(
@@ -29,9 +31,10 @@ def interpret(
     literal: Callable[[compat.Literal], Value],
     step: Callable[[compat.Equation, list[Value]], Sequence[Value]],
 ) -> list[Value]:
-    """Return the results of ``jaxpr``; ``step`` returns the results of one live equation.
+    """Return the results of ``jaxpr``, computed by ``step`` from ``constants`` and ``operands``.
 
-    ``literal`` returns the value of a literal.
+    ``step(equation, values)`` returns the results of one live equation. ``literal`` returns the
+    value of a literal.
     """
     values: dict[compat.Var, Value] = dict(zip(jaxpr.constvars, constants, strict=True))
     values.update(zip(jaxpr.invars, operands, strict=True))

@@ -71,7 +71,8 @@ def traced(
 ) -> tuple[compat.ClosedJaxpr, Any]:
     """Return the jaxpr of ``fn`` and its output tree.
 
-    Its inputs are the leaves of ``arguments``, then ``parameters``.
+    The inputs of the jaxpr are the leaves of ``structs``, the specs of ``arguments``, then
+    ``parameters``. ``strict`` refuses checks and prints, which a model leaves out.
     """
 
     def call(argument_values: Sequence[Any], parameter_values: Sequence[Any]) -> Any:

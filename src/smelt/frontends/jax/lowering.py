@@ -50,8 +50,9 @@ class Lowering(Nodes):
         return Operand(self.broadcast(operand, atom.aval), shape)
 
     def broadcast(self, operand: Operand, aval: Aval) -> ir.Value:
-        """Return the value of ``operand`` broadcast to the shape of ``aval``; one node per graph
-        and shape.
+        """Return the value of ``operand`` broadcast to the shape of ``aval``.
+
+        Equal broadcasts of one graph share a node.
         """
         shape = tuple(aval.shape)
         if operand.shape == shape:
@@ -99,7 +100,9 @@ class Lowering(Nodes):
     def _as_operands(self, results: object, broadcast: Sequence[Operand] | None) -> list[Operand]:
         """Return the results of a lowering as operands, checked against the JAX types.
 
-        Raises InternalError E910 if a result is missing or has another dtype, rank or static size.
+        ``broadcast`` are the inputs if the lowering got them before their broadcast. A result then
+        has the broadcast of their shapes, which may be smaller than JAX's. Raises InternalError
+        E910 if a result is missing or has another dtype, rank or static size.
         """
         name = self.equation.primitive.name
         result_list = list(results) if isinstance(results, list | tuple) else [results]
@@ -140,9 +143,7 @@ class Lowering(Nodes):
         return self.inline(compat.make_jaxpr(fn, structs)[0], self.operands)
 
     def branch(self, inputs: Sequence[ir.Value] = (), name: str = "body") -> Lowering:
-        """Return a Lowering for a new subgraph with ``inputs``; it works on the same equation, if
-        any.
-        """
+        """Return a Lowering for a new subgraph with ``inputs``, for the same equation."""
         graph = ir.Graph(list(inputs), [], nodes=[], name=self.fresh(name))
         inner = Lowering(self.builder.in_body(graph), self.shared, self.call)
         if "equation" in vars(self):
@@ -150,8 +151,9 @@ class Lowering(Nodes):
         return inner
 
     def finish(self, outputs: Sequence[tuple[ir.Value, Aval]]) -> ir.Graph:
-        """Return the subgraph of this Lowering with ``outputs``, each computed by a node of its
-        own.
+        """Return the subgraph of this Lowering with ``outputs``.
+
+        ONNX needs distinct outputs that nodes of the subgraph compute. Others get an Identity.
         """
         graph = self.builder.graph
         for value, aval in outputs:
@@ -163,8 +165,9 @@ class Lowering(Nodes):
         return graph
 
     def captured(self, constant: object, aval: Aval) -> Operand:
-        """Return a constant or literal of a jaxpr in the dtype of ``aval``; large arrays are not
-        copied.
+        """Return a constant or literal of a jaxpr in the dtype of ``aval``.
+
+        Large arrays are not copied.
         """
         return Operand(self.pool.captured(constant, aval), tuple(aval.shape))
 
@@ -172,7 +175,10 @@ class Lowering(Nodes):
 
     @contextmanager
     def at(self, equation: compat.Equation, operands: Sequence[Operand]) -> Iterator[None]:
-        """Work on ``equation`` within the ``with`` block; inlined equations nest."""
+        """Make ``equation`` the current one within the ``with`` block; inlined equations nest.
+
+        Nodes that the block adds get the equation's source line.
+        """
         outer_equation, outer_operands = (vars(self).get(name) for name in ("equation", "operands"))
         outer_origin = self.builder.origin
         self._set_equation(equation, operands)
@@ -192,8 +198,10 @@ class Lowering(Nodes):
         self.avals_out = tuple(variable.aval for variable in equation.outvars)
 
     def set_type(self, operand: Operand, aval: Aval, name: str) -> None:
-        """Set the JAX type and shape of ``operand``; raises InternalError E910 on a
-        contradiction.
+        """Give the value of ``operand`` the JAX type ``aval`` and the operand's shape.
+
+        ``name`` is the primitive that computed it. Raises InternalError E910 if shape inference
+        found another dtype, rank or static size.
         """
         value, dims = operand.value, self.symbols.shape(operand.shape)
         dtype = ir.DataType.from_numpy(np.dtype(aval.dtype))

@@ -25,7 +25,7 @@ class Shared:
     """The objects that all graphs of one model, or of one function, share.
 
     ``builder`` makes nodes of the outermost graph, which computes constants and sizes. ``numbers``
-    counts the names of inner values.
+    makes the names of values in subgraphs unique.
     """
 
     builder: Builder
@@ -186,10 +186,10 @@ class Nodes(ABC):
         return self.op("Expand", x, self.shape_value(shape))
 
     def with_known_sizes(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
-        """Return ``x``, with a Reshape to ``shape`` if shape inference does not know all static
-        sizes.
+        """Return ``x``, with a Reshape to ``shape`` if shape inference misses a static size.
 
-        Without it, later passes would know less than JAX about slices with computed starts.
+        Without the Reshape, later passes would know less than JAX about slices with computed
+        starts.
         """
         dims = [self.symbols.dim(dim) for dim in shape]
         inferred = (

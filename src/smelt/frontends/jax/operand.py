@@ -14,8 +14,9 @@ from smelt.frontends.jax.compat import Dim
 class Operand:
     """A value of ``shape``, which broadcasts to the shape of the variable as in NumPy.
 
-    JAX broadcasts by explicit equations where ONNX operators do it themselves. So a broadcast is
-    delayed until a node needs the full array, which is rare.
+    ``shape`` is that of ``value``; the variable's shape may be larger. JAX broadcasts by explicit
+    equations, but ONNX operators broadcast by themselves. So a broadcast is delayed until a node
+    needs the full array, which is rare.
     """
 
     value: ir.Value

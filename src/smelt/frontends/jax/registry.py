@@ -24,9 +24,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Rule:
     """How one primitive is lowered.
 
-    ``parameters`` are the primitive's parameters that the function knows; None for any. With
-    ``broadcasts``, the function gets operands before NumPy's broadcasting to their JAX shapes;
-    without it, they arrive broadcast.
+    ``parameters`` are the primitive's parameters that the function knows; None for any. If
+    ``broadcasts``, the function gets operands whose broadcast to their JAX shape is delayed, and
+    ONNX's operators broadcast them. Else operands have their JAX shapes.
     """
 
     function: Callable[..., Any]

@@ -97,7 +97,7 @@ class _Conversion:
         self._kind = kind
         self._contains_kind: dict[int, tuple[object, bool]] = {}
         self._converted: dict[int, tuple[object, compat.ClosedJaxpr]] = {}
-        self._over_meshes = 0
+        self._over_meshes = 0  # how many bodies of shard_map the walk is inside of
 
     # -- which jaxprs contain arrays of the kind ---------------------------------------------
 
@@ -153,9 +153,10 @@ class _Conversion:
         return cached[1]
 
     def _cached(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-        """Return ``closed`` converted, cached as long as JAX keeps that inner jaxpr alive.
+        """Return ``closed`` converted, from a cache that all traces share.
 
-        Random draws, for example, use the same few inner jaxprs in every trace.
+        JAX reuses inner jaxprs: random draws, for example, use the same few in every trace. An
+        entry is dropped when JAX frees the jaxpr.
         """
         if closed.consts or self._over_meshes:
             return self._traced(closed)
@@ -171,7 +172,7 @@ class _Conversion:
         inputs = [*jaxpr.constvars, *jaxpr.invars]
 
         def run(*arrays: Any) -> list[Any]:
-            """Return the results' parts of ``jaxpr`` for the parts of its inputs."""
+            """Return the arrays that represent the results, for those that represent the inputs."""
             values = self._grouped(arrays, inputs)
             return self._arrays(self._run(jaxpr, values[:count], values[count:]))
 
@@ -291,7 +292,7 @@ class _Conversion:
         return [array for value in values for array in self._kind.parts(value)]
 
     def _grouped(self, arrays: Iterable[Any], atoms: Iterable[compat.Atom]) -> list[Value]:
-        """Undo ``_arrays`` for values of the types of ``atoms``."""
+        """Return one value per atom, each made of the next arrays: the inverse of ``_arrays``."""
         source = iter(arrays)
         values = []
         for atom, width in zip(atoms, self._widths(atoms), strict=True):

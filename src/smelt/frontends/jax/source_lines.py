@@ -54,8 +54,9 @@ def is_own(error: BaseException) -> bool:
 
 
 def defined_at(fn: Callable[..., Any]) -> str:
-    """Return where ``fn`` is defined, ``model.py:41 in whiten``; empty if no user file
-    defines it.
+    """Return where ``fn`` is defined, as ``model.py:41 in whiten``.
+
+    Empty if no user file defines it.
     """
     function = inspect.unwrap(frames.without_partials(fn))
     called = function if hasattr(function, "__code__") else type(function).__call__
@@ -95,9 +96,7 @@ class Call:
         return self.fixed if self.fixed is not None else place(equation)
 
     def origin(self, equation: compat.Equation) -> Origin:
-        """Return the provenance of the nodes of ``equation``: its source line and the names of
-        calls.
-        """
+        """Return the provenance of the nodes of ``equation``: source line and names of calls."""
         line, scopes = self.place(equation), frames.name_stack(equation)
         cached = self._origins.get((line, scopes))
         if cached is None:

@@ -1,5 +1,6 @@
-"""Find everything in a jaxpr that has no lowering, and report it together before the graph is
-built.
+"""Find everything in a jaxpr that has no lowering, and report it together.
+
+This runs before the graph is built, so a user sees all problems at once.
 """
 
 from __future__ import annotations
@@ -105,7 +106,10 @@ def _text(equation: compat.Equation) -> str:
 
 
 def _error(code: str, name: str, detail: str, places: list[str], text: str) -> Unsupported:
-    """Return the error for one problem at all of its places."""
+    """Return the error for one problem at all of its places.
+
+    ``detail`` is the unknown parameter or the element type; ``text`` is the first equation.
+    """
     shown = list(dict.fromkeys(place for place in places if place))[:SHOWN]
     at = [f"{place} (jaxpr: {text})" if i == 0 else place for i, place in enumerate(shown)]
     times = f", met {len(places)} times" if len(places) > 1 else ""

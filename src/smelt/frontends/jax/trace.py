@@ -115,6 +115,8 @@ def trace(
     elif isinstance(fn, bytes | bytearray):
         raise _not_exported()
     x64 = compat.has_x64() if x64 is None else x64
+
+    # Trace: one jaxpr, or several cases of sizes.
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)
     parameters = choose(state, input_params)
@@ -129,6 +131,8 @@ def trace(
     read_parameters = parameters.read([leaf.closed for leaf in leaves_of(case)])
     case = with_jaxprs(case, partial(parameters.with_inputs, read=read_parameters))
     source_jaxpr, out = leaves_of(case)[-1].closed.jaxpr, leaves_of(case)[-1].out
+
+    # Name inputs, weights, outputs and constants.
     weight_patterns = (weights,) if isinstance(weights, str) else tuple(weights)
     model_weights = weights_of(arguments, weight_patterns, parameters, read_parameters)
     all_inputs = names.input_names(arguments.parameters, structs)
@@ -136,11 +140,12 @@ def trace(
     inputs = names.renamed(model_weights.without(all_inputs), input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_disjoint(inputs, outputs)
-    with compat.x64(x64), replaced(open_comparisons.ORDERED):
-        case = with_jaxprs(case, partial(in_types_of_onnx, dft=dft and opset >= NODES_FROM))
     used_names = {*inputs, *outputs, *model_weights.names.values()}
     constant_names = _constant_names(state, used_names)
 
+    # Represent keys and complex numbers, then lower.
+    with compat.x64(x64), replaced(open_comparisons.ORDERED):
+        case = with_jaxprs(case, partial(in_types_of_onnx, dft=dft and opset >= NODES_FROM))
     model = _empty_model(name or _name_of(fn), inputs, opset)
     with callers_names(), compat.x64(x64), span("lower"):
         _lower(model, case, compat.leaves(structs), constant_names, model_weights, outputs)
@@ -248,8 +253,9 @@ def _input(cx: Lowering, value: ir.Value, aval: Any) -> Operand:
 def _return(
     cx: Lowering, results: list[Operand], types: Sequence[compat.Aval], names: list[str]
 ) -> None:
-    """Add the results to the graph as outputs with these names, each computed by a node
-    of its own.
+    """Add the results to the graph as outputs with these names.
+
+    ONNX needs distinct outputs that nodes compute. Other results get an Identity.
     """
     for operand, aval, name in zip(results, types, names, strict=True):
         value = operand.value

@@ -30,8 +30,7 @@ DOMAIN = "smelt"
 def attach_bodies(
     model: ir.Model, *, fill_gaps: bool = True, of_source: bool = True
 ) -> tuple[ir.Node, ...]:
-    """Give each extension operator of ``model`` a function body, and return the nodes without a
-    body.
+    """Give each extension operator of ``model`` a function body; return the nodes without one.
 
     An undeclared operator in a smelt domain, such as one of a later version, counts as without a
     body; undeclared operators of other domains belong to the user and stay. Functions are inlined
@@ -65,11 +64,11 @@ def write_bodies(model: ir.Model, *, functions: bool = False) -> tuple[ir.Node, 
 
 
 def _with_types(model: ir.Model, write: Callable[[], tuple[ir.Node, ...]]) -> tuple[ir.Node, ...]:
-    """Call ``write`` so that nodes have the types that their bodies depend on.
+    """Call ``write``, which adds bodies to the model, once nodes have the types that it needs.
 
-    ``write`` adds bodies to the model and returns the nodes without one. If these lack types, types
-    are inferred and ``write`` is called again. Returns the nodes that still have no body, and
-    undeclared operators of smelt's domains.
+    ``write`` returns the nodes without a body. If types are missing there, they are inferred and
+    ``write`` is called again. Returns the nodes that still have no body, and undeclared operators
+    of smelt's domains.
     """
     if any(_depends_on_caller(f.graph) for f in model.functions.values()):
         inline_functions(model)

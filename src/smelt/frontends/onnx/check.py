@@ -43,8 +43,9 @@ def check_proto(
 
 
 def check_model(model: ir.Model) -> None:
-    """Raise InvalidModel for the first rule that ``model`` breaks; sort misordered nodes
-    in place.
+    """Raise InvalidModel for the first rule that ``model`` breaks.
+
+    Nodes in a wrong order are sorted in place.
     """
     check_versions(model)
     check_depth(model)

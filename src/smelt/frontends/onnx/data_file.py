@@ -22,13 +22,11 @@ class DataFile:
     """
 
     def __init__(self, location: str, equal: EqualTensors | None = None) -> None:
-        """Begin an empty file; ``placed`` are (offset, tensor), and ``_offsets`` where each content
-        is.
-        """
+        """Begin an empty file, which models refer to by the name ``location``."""
         self.location = location
-        self.placed: list[tuple[int, ir.TensorProtocol]] = []
+        self.placed: list[tuple[int, ir.TensorProtocol]] = []  # each offset and its tensor
         self._equal = equal
-        self._offsets: dict[Hashable, int] = {}
+        self._offsets: dict[Hashable, int] = {}  # the offset of each content
 
     @property
     def size(self) -> int:
@@ -40,7 +38,7 @@ class DataFile:
 
         Without ``equal``, each offset is its own key, so that no tensor counts as equal.
         """
-        offset = -(-self.size // ALIGNMENT) * ALIGNMENT
+        offset = -(-self.size // ALIGNMENT) * ALIGNMENT  # rounded up
         key: Hashable = offset if self._equal is None else self._equal.key(tensor)
         if key not in self._offsets:
             self._offsets[key] = offset
@@ -48,7 +46,7 @@ class DataFile:
         return self._offsets[key]
 
     def write(self, stream: BinaryIO) -> None:
-        """Write the weights."""
+        """Write the weights to ``stream``, with zeros between them for the alignment."""
         end = 0
         for offset, tensor in self.placed:
             stream.write(bytes(offset - end))

@@ -132,8 +132,9 @@ class Embedded:
         return [data[start : raw[0].start], data[raw[0].end : end], reference.SerializeToString()]
 
     def _is_usual(self, field: Field) -> bool:
-        """True for the fields that usually accompany raw data; a data location must be
-        "default".
+        """True for the fields that usually accompany raw data.
+
+        A data location must be the default: in the model.
         """
         if field.number == _DATA_LOCATION:
             return self.data[field.begin : field.end] == b"\0"

@@ -203,8 +203,9 @@ def _copy_field(source: Message, target: Message, descriptor: FieldDescriptor) -
 
 
 def _holds_mark(message: Message) -> bool:
-    """True if ``message`` may contain a mark; graphs always count, because they are
-    searched next.
+    """True if ``message`` may contain a mark.
+
+    Graphs always count, because ``_pieces`` searches them field by field.
     """
     match message:
         case onnx.TensorProto():
@@ -222,8 +223,9 @@ def _holds_mark(message: Message) -> bool:
 
 
 def _tensor_pieces(message: onnx.TensorProto, streamed: Sequence[ir.TensorProtocol]) -> list[Piece]:
-    """Return the message of a tensor in three pieces: fields before the data, the data, fields
-    after.
+    """Return the message of a marked tensor in three pieces.
+
+    They are the fields before the data, the data, and the fields after the data.
     """
     index = next(int(entry.value) for entry in message.external_data if entry.key == "offset")
     before, after = onnx.TensorProto(), onnx.TensorProto()

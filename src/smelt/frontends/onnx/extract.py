@@ -106,7 +106,10 @@ def _unknown_value(model: ir.Model, values: dict[str, ir.Value], name: str) -> U
 
 
 def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
-    """Set the graph's inputs to ``names`` in order, or to those that it needs."""
+    """Set the graph's inputs to ``names`` in order; if that is None, to those that it needs.
+
+    Raises UsageError E619 if the outputs need further inputs.
+    """
     graph = model.graph
     needed = needed_inputs(graph)
     if names is None:

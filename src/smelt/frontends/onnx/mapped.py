@@ -73,8 +73,9 @@ class _Files:
     """Maps each file once, for all tensors in it."""
 
     def __init__(self, folder: Path | None, embedded: Embedded) -> None:
-        """Begin with the bytes of the model itself, under its mark; files of ``folder`` are mapped
-        later.
+        """Begin with the bytes of the model itself, which references name by its mark.
+
+        Files in ``folder`` are mapped when a tensor needs them.
         """
         self.folder = folder
         self.maps: dict[str, Data] = {embedded.mark: embedded.data}

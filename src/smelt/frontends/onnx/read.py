@@ -34,6 +34,7 @@ class Read(NamedTuple):
 
 def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
     """Return the protobuf of ``source``: itself, parsed bytes, or a file.
+
     Raises UsageError E609 if there is no such file, InvalidModel E301 if it is not a protobuf, E302
     if it holds no model, and ResourceLimit E503 or E512 if it is too large.
     """

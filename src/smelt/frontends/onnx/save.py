@@ -140,8 +140,10 @@ def _check_folder(path: Path) -> None:
 def write(
     model: ir.Model, stream: BinaryIO, *, keep_bare: bool = False, functions: bool = False
 ) -> None:
-    """Write ``model`` with its weights inside to a stream, piece by piece; options as in
-    ``save``."""
+    """Write ``model`` with its weights inside to a stream, piece by piece.
+
+    The options are those of ``save``.
+    """
     with span("save"):
         copy = prepared(model, with_provenance=False, keep_bare=keep_bare, functions=functions)
         if not keep_bare:
@@ -166,10 +168,9 @@ class ModelFiles(Mapping[str, bytes]):
         keep_bare: bool = False,
         functions: bool = False,
     ) -> None:
-        """Encode ``model`` as ``name``, with a file of weights beside it if it is above
-        ``inline_limit``.
+        """Encode ``model`` as ``name``.
 
-        ``contents`` has a function for each file that writes it to a stream.
+        ``contents`` has a function for each file, which writes the file to a stream.
         """
         self._data = DataFile(f"{name}.data")
         ready = prepared(model, with_provenance=False, keep_bare=keep_bare, functions=functions)

@@ -71,7 +71,7 @@ def _check_types(node: ir.Node, signature: Signature, types: Types, opset: int) 
             continue
         if dtype not in formal.types:
             why = f"input {index} is {_name(dtype)}, which the operator does not accept"
-            raise _mistyped(node, why, _first_that_takes(node, index, dtype, opset))
+            raise _mistyped(node, why, _first_opset_that_accepts(node, index, dtype, opset))
         if formal.variable is not None:
             first, where = bound.setdefault(formal.variable, (dtype, index))
             if first != dtype:
@@ -96,7 +96,7 @@ def _check_types(node: ir.Node, signature: Signature, types: Types, opset: int) 
 
 
 def _stated_type(node: ir.Node) -> ir.DataType | None:
-    """Return the element type that the node itself states for its output."""
+    """Return the element type that a Constant or a Cast states by an attribute; else None."""
     if node.op_type == "Constant" and not node.domain:
         tensor = tensor_of(node.outputs[0])
         return tensor.dtype if tensor is not None else None
@@ -112,8 +112,9 @@ def _dtype(value: ir.Value | None, types: Types) -> ir.DataType | None:
 
 
 def _formal(formals: Sequence[Formal], index: int) -> Formal | None:
-    """Return the formal parameter at ``index``, None beyond the last; a variadic last one
-    repeats.
+    """Return the formal parameter at ``index``; a variadic last one repeats.
+
+    None beyond the last one.
     """
     if index < len(formals):
         return formals[index]
@@ -136,8 +137,10 @@ def _schema_mismatch(node: ir.Node, why: str) -> InvalidModel:
     )
 
 
-def _first_that_takes(node: ir.Node, index: int, dtype: ir.DataType, opset: int) -> int | None:
-    """Return the first version after ``opset`` whose input accepts ``dtype``, or None."""
+def _first_opset_that_accepts(
+    node: ir.Node, index: int, dtype: ir.DataType, opset: int
+) -> int | None:
+    """Return the first opset after ``opset`` where input ``index`` accepts ``dtype``, or None."""
     for version in (v for v in versions(node.op_type, node.domain) if v > opset):
         signature = signature_of(node.op_type, version, node.domain)
         formal = None if signature is None else _formal(signature.inputs, index)

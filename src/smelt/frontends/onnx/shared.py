@@ -30,8 +30,7 @@ DATA = "model.onnx_data"
 def save_shared(
     models: Mapping[str, Source], folder: str | Path, *, data: str = DATA
 ) -> tuple[Path, ...]:
-    """Write each model under its name into ``folder``, and the weights of all into the file
-    ``data`` there.
+    """Write models into ``folder``, with the weights of all in one file ``data``.
 
     Equal weights are stored once: of several models, such as an encoder and a decoder with one
     embedding, and of one. Weights are equal if they have the same element type, dims and bytes.

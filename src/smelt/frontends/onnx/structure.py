@@ -75,9 +75,10 @@ def _sort(graph: ir.Graph) -> None:
 
 
 def _nodes_in_cycles(graph: ir.Graph) -> list[ir.Node]:
-    """Return up to four nodes that a topological sort cannot place.
+    """Return up to four nodes that a topological sort cannot place, for an error message.
 
-    They belong to a cycle, or depend on one.
+    They belong to a cycle, or depend on one. ``waiting`` counts the inputs of each node that no
+    placed node has computed.
     """
     waiting = {node: _waits_for(node, graph) for node in graph}
     ready = [node for node, count in waiting.items() if count == 0]

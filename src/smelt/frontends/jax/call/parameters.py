@@ -58,16 +58,12 @@ class Parameters:
         return names_read
 
     def _names_of_used(self, jaxpr: compat.Jaxpr) -> list[str]:
-        """Return the names of the arrays that ``jaxpr`` reads, in a live equation or as a
-        result.
-        """
-        used = {
-            atom
-            for atoms in (*(equation.invars for equation in live_equations(jaxpr)), jaxpr.outvars)
-            for atom in atoms
-            if not isinstance(atom, compat.Literal)
-        }
-        count = len(jaxpr.invars) - len(self.arrays)
+        """Return the names of the arrays that ``jaxpr`` reads in an equation, or returns."""
+        read: list[compat.Atom] = list(jaxpr.outvars)
+        for equation in live_equations(jaxpr):
+            read += equation.invars
+        used = {atom for atom in read if not isinstance(atom, compat.Literal)}
+        count = len(jaxpr.invars) - len(self.arrays)  # The arrays are the last inputs.
         pairs = zip(self.arrays, jaxpr.invars[count:], strict=True)
         return [name for name, variable in pairs if variable in used]
 

@@ -41,7 +41,10 @@ _TEXT = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
 def resolve(
     specs: Sequence[Any], constraints: Iterable[str], x64: bool
 ) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return ``specs`` with each leaf as a ``ShapeDtypeStruct``, and those leaves; raises E104."""
+    """Return ``specs`` with each leaf as a ``ShapeDtypeStruct``, and the list of these leaves.
+
+    Raises UsageError E104 for a leaf that is not a spec, and for invalid ``constraints``.
+    """
     for node in jax.tree.leaves(tuple(specs), is_leaf=_is_bare_shape):
         if _is_bare_shape(node):
             dims = ",".join(str(dim).strip() for dim in node)
@@ -178,15 +181,19 @@ def _struct(
 
 
 def typed(array: Any, text: str) -> Any:
-    """Return ``array`` with the type of the spec ``text``: for a key spec, PRNG keys of its
-    integers.
+    """Return ``array`` with the type of the spec ``text``.
+
+    For a spec such as ``"key[]"``, these are the PRNG keys that the integers ``array`` stand for.
     """
     key = text.partition("[")[0].strip() == KEY
     return jax.random.wrap_key_data(jax.numpy.asarray(array)) if key else array
 
 
 def note(aval: Any) -> str:
-    """Return the remark that the model holds about a value of this type; empty for most types."""
+    """Return the remark for the model about an input or output of this JAX type.
+
+    It says how to make the integers of PRNG keys; empty for other types.
+    """
     if not compat.is_extended(aval.dtype):
         return ""
     return f"jax.random.key_data of PRNG keys, {compat.short_type(aval)}"

@@ -44,8 +44,9 @@ Copy: TypeAlias = tuple[Any, Mapping[tuple[Any, ...], Any]]
 
 @dataclass(frozen=True)
 class Substitution:
-    """``arrays`` maps the ids of old arrays to new ones; ``copies`` collects rebuilt nnx
-    modules.
+    """New arrays for a function that is rebuilt: ``arrays`` maps the id of each old array to one.
+
+    ``copies`` collects the nnx modules that the rebuild copies.
     """
 
     arrays: Mapping[int, Any]
@@ -62,10 +63,11 @@ Rebuild: TypeAlias = Callable[[Substitution], Any]
 
 @dataclass(frozen=True)
 class State:
-    """``arrays`` by name, each array once; ``rebuild`` returns the function with other arrays.
+    """The arrays that a function holds, by name, each array once.
 
-    ``keys`` are the keys of random streams in nnx modules. ``has_modules`` is True if ``rebuild``
-    copies nnx modules even if no array is replaced.
+    ``rebuild`` returns the function with other arrays. ``keys`` are the keys of random streams in
+    nnx modules. ``has_modules`` is True if ``rebuild`` copies nnx modules even if no array is
+    replaced.
     """
 
     arrays: Mapping[str, Any]
@@ -86,7 +88,10 @@ def state_of(fn: Callable[..., Any]) -> State:
 
 
 class _Search:
-    """One search through a function. An object without arrays has no Rebuild (None)."""
+    """One search through a function: it names the arrays, and returns how to rebuild the function.
+
+    An object without arrays has no Rebuild (None).
+    """
 
     def __init__(self, namespace: dict[str, Any] | None) -> None:
         self.namespace = namespace
@@ -242,7 +247,10 @@ def _members_of_partial(fn: functools.partial[Any]) -> tuple[list[Member], Assem
 def _members_of_function(
     fn: types.FunctionType, namespace: dict[str, Any] | None
 ) -> tuple[list[Member], Assemble]:
-    """Return closure variables of ``fn``, globals that it reads in ``namespace``, its Assemble."""
+    """Return the variables that ``fn`` reads, and how to rebuild ``fn`` from others.
+
+    These are closure variables, and global variables in ``namespace``.
+    """
     cells = list(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     filled = [(name, cell) for name, cell in cells if _is_filled(cell)]
     globals_to_replace = fn.__globals__ if fn.__globals__ is namespace else {}
@@ -266,9 +274,10 @@ def _members_of_function(
 def _is_filled(cell: types.CellType) -> bool:
     """True if the closure variable has a value; reading an empty one raises ValueError."""
     try:
-        return cell.cell_contents is not cell
+        _ = cell.cell_contents
     except ValueError:
         return False
+    return True
 
 
 def _names(code: types.CodeType) -> list[str]:

@@ -39,19 +39,24 @@ def _structs(aval: compat.Aval) -> list[Any]:
 
 
 def _apply(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
-    """Return the results of a primitive by its rule for complex operands; E105 if it has
-    no rule.
+    """Return the results of a primitive by its rule for complex operands.
+
+    Raises Unsupported E105 if the primitive has no rule.
     """
     if equation.primitive.name == rules.SOLVE:
-        return _solved(equation, values, run)
+        return _linear_solve(equation, values, run)
     rule = rules.find(equation.primitive.name)
     if rule is None:
         raise _refusal_of(equation)
     return rule(equation, values)
 
 
-def _solved(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
-    """Return the results of ``custom_linear_solve``: its solver jaxpr, run on parts."""
+def _linear_solve(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
+    """Return the results of ``custom_linear_solve``: its solver jaxpr, run on parts.
+
+    The operands are the constants of four jaxprs (matvec, vecmat, solve, transposed solve) and then
+    the right-hand sides. The model needs only the solver.
+    """
     lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
     before = lengths.matvec + lengths.vecmat
     constants = values[before : before + lengths.solve]
@@ -59,7 +64,7 @@ def _solved(equation: compat.Equation, values: list[Value], run: Run) -> Sequenc
 
 
 def _refusal(equation: compat.Equation) -> Unsupported | None:
-    """Return E105 for a primitive without a rule, else None."""
+    """Return the error E105 if the primitive of ``equation`` has no rule, else None."""
     name = equation.primitive.name
     return None if name in rules.names() else _refusal_of(equation)
 
@@ -88,7 +93,7 @@ _COMPLEX = Representation(
 
 
 def _apply_or_keep(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
-    """Return the results of a primitive; Fourier transforms become DFT nodes."""
+    """Return the results of a primitive as ``_apply`` does; a Fourier transform stays a node."""
     if equation.primitive.name != "fft":
         return _apply(equation, values, run)
     params = equation.params

@@ -13,8 +13,9 @@ EIG, COMPLEX_EIG, COMPLEX_SCHUR = "eig_parts", "complex_eig_parts", "complex_sch
 
 
 def _eig_avals(a: compat.Aval, *_: compat.Aval) -> list[compat.Aval]:
-    """Return the types of values ``[..., n]`` (two parts), and left and right vectors ``[..., n,
-    n]``.
+    """Return the types of the parts of eigenvalues, left vectors and right vectors.
+
+    Values are ``[..., n]``, vectors ``[..., n, n]``.
     """
     values = compat.ShapedArray(a.shape[:-1], a.dtype)
     return [values] * 2 + [compat.ShapedArray(a.shape, a.dtype)] * 4

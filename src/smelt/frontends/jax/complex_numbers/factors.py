@@ -19,8 +19,9 @@ COMPLEX_LU = "complex_lu_parts"
 
 
 def _lu_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
-    """Return the types of the factors' parts ``[..., m, n]``, pivots ``[..., k]``, order ``[...,
-    m]``.
+    """Return the types of the factors' parts, the pivots and the order of rows.
+
+    Factors are ``[..., m, n]``, pivots ``[..., min(m, n)]``, the order is ``[..., m]``.
     """
     *batch, rows, columns = re.shape
     factors = compat.ShapedArray(re.shape, re.dtype)

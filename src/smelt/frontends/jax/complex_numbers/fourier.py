@@ -21,9 +21,11 @@ from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, primi
 SHORT = 64
 """Transforms up to this length are one product where that is fastest."""
 
-STEPS_TO = 13
-"""The largest prime radix of the FFT kernels (``RADICES`` of their plan); larger primes need a
-convolution."""
+LARGEST_RADIX = 13
+"""The largest prime factor of a length that the FFT kernels compute by steps of that radix.
+
+The kernels compute larger prime factors as convolutions.
+"""
 
 LONGEST_PRIME = 512
 """Prime lengths up to this one are one product, too."""
@@ -48,14 +50,14 @@ _node = primitive(NODES, _node_avals)
 
 
 def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
-    """Return the transform of ``value`` by one node per axis.
+    """Return the transform of ``value`` by one DFT node per axis.
 
     1. RFFT: the last axis gives half of a spectrum, then the other axes are transformed.
     2. FFT and IFFT: all axes are transformed, the last one first.
     3. IRFFT: the other axes are transformed, then the last one gives real numbers.
 
-    ``value`` and the result are as in ``transform``, which computes sizes that are unknown or 0,
-    and real transforms of a short prime length.
+    Sizes that are unknown or 0, and real transforms of a short prime length, go to ``transform``,
+    which takes and returns the same values.
     """
     transformed = (*lengths, *_dims(value)[-len(lengths) :])
     if any(map(is_symbolic, transformed)) or 0 in transformed:
@@ -65,11 +67,8 @@ def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
     inverse, rank = kind in (IFFT, IRFFT), len(_dims(value))
     axes = range(rank - len(lengths), rank)
     if kind == RFFT:
-        value = Parts(
-            *_node.bind(
-                value, **_node_parameters(rank - 1, lengths[-1], inverse=False, onesided=True)
-            )
-        )
+        params = _node_parameters(rank - 1, lengths[-1], inverse=False, onesided=True)
+        value = Parts(*_node.bind(value, **params))
     for axis in reversed(axes if kind in (FFT, IFFT) else axes[:-1]):
         parts = (value.re, value.im) if isinstance(value, Parts) else (value,)
         params = _node_parameters(axis, _dims(value)[axis], inverse, onesided=False)
@@ -77,20 +76,17 @@ def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
     if kind != IRFFT:
         return value
     complex_value = value if isinstance(value, Parts) else real(value)
-    (signal,) = _node.bind(
-        complex_value.re,
-        complex_value.im,
-        **_node_parameters(rank - 1, lengths[-1], inverse=True, onesided=True),
-    )
+    params = _node_parameters(rank - 1, lengths[-1], inverse=True, onesided=True)
+    (signal,) = _node.bind(complex_value.re, complex_value.im, **params)
     return signal
 
 
 def _is_short_prime(length: int) -> bool:
-    """True if one product is faster than an FFT step of this prime factor.
+    """True for a prime length at which a matrix product is faster than the FFT kernel.
 
-    The product takes 0.5 of the time at 37, 0.35 at 61.
+    The product takes 0.5 of the kernel's time at length 37, and 0.35 at length 61.
     """
-    return STEPS_TO < length <= SHORT and all(length % a for a in range(2, isqrt(length) + 1))
+    return LARGEST_RADIX < length <= SHORT and all(length % a for a in range(2, isqrt(length) + 1))
 
 
 def _dims(value: Value) -> tuple[Dim, ...]:
@@ -104,7 +100,10 @@ def _node_parameters(axis: int, length: Dim, inverse: bool, onesided: bool) -> d
 
 
 def transform(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
-    """Return the result of the primitive ``fft`` over the last ``len(lengths)`` dims."""
+    """Return the result of the primitive ``fft`` by matrix products.
+
+    ``kind`` is FFT, IFFT, RFFT or IRFFT; ``lengths`` are the lengths along the last dims.
+    """
     axes = list(range(-len(lengths), 0))
     if kind == RFFT:
         z = _apply_along(value, axes[-1], lambda x: _real_forward(x, lengths[-1]))
@@ -131,7 +130,8 @@ def _apply_along(value: Any, axis: int, fn: Any) -> Parts:
 def backward(z: Parts) -> Parts:
     """Return the inverse transform of the last dim.
 
-    It is the forward transform with real and imaginary part exchanged before and after, over n.
+    It is the forward transform with real and imaginary part exchanged before and after, divided by
+    the length.
     """
     size = z.re.shape[-1]
     swapped = forward(Parts(z.im, z.re))
@@ -139,7 +139,10 @@ def backward(z: Parts) -> Parts:
 
 
 def forward(z: Parts) -> Parts:
-    """Return the forward transform of the last dim."""
+    """Return the forward transform of the last dim, by the method for its length.
+
+    The module's docstring names the methods.
+    """
     size = z.re.shape[-1]
     if is_symbolic(size) or size <= SHORT:
         return _product(z, size)
@@ -201,7 +204,9 @@ def _factored(z: Parts, first: int, second: int) -> Parts:
 def _convolved(z: Parts, size: int) -> Parts:
     """Return the transform of a long prime length as a convolution with a chirp (Bluestein).
 
-    ``j k = (j^2 + k^2 - (j - k)^2) / 2`` turns the sum into a convolution, here of a power of 2.
+    With ``w = exp(-i pi / size)`` the sum over j of ``z_j w^(2jk)`` is ``w^(k^2)`` times the sum of
+    ``(z_j w^(j^2)) w^(-(k-j)^2)``, because ``2jk = j^2 + k^2 - (k-j)^2``. The second sum is a
+    convolution. Transforms whose length is a power of 2 compute it.
     """
     length = 1 << (2 * size - 2).bit_length()
     positions = np.arange(size)
@@ -238,8 +243,8 @@ def _real_forward(x: Array, size: Dim) -> Parts:
 def _real_backward(z: Parts, size: Dim) -> Array:
     """Return the real signal of ``size`` elements whose transform begins with ``z``.
 
-    An element is the sum of cosines and sines, each frequency between the ends twice, because the
-    other half of the transform is its conjugate.
+    Each element is a weighted sum of cosines and sines. The other half of the transform is the
+    conjugate of this one, so frequencies between the first and the last one count twice.
     """
     half_length = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:

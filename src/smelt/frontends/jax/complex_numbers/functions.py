@@ -45,13 +45,11 @@ def _limit(part: Array) -> Array:
 
 
 def log(z: Parts) -> Parts:
-    """Return ``log(z)``: the log of the magnitude by log1p where it is near 1, and the angle.
+    """Return ``log(z)``: the log of the magnitude as real part, the angle as imaginary part.
 
-    Near 1 it is ``log1p(
-    z
-    ^2 - 1) / 2``, with ``
-    z
-    ^2 - 1 = (high - 1) (high + 1) + low^2``; elsewhere ``log(high) + log1p((low / high)^2) / 2``.
+    Let ``high`` and ``low`` be the larger and the smaller magnitude of the parts. If ``high`` is
+    near 1, the log of the magnitude is ``log1p((high - 1) (high + 1) + low^2) / 2``. Elsewhere it
+    is ``log(high) + log1p((low / high)^2) / 2``.
     """
     size_re, size_im = jnp.abs(z.re), jnp.abs(z.im)
     high, low = jnp.maximum(size_re, size_im), jnp.minimum(size_re, size_im)
@@ -94,8 +92,7 @@ def expm1(z: Parts) -> Parts:
 def sqrt(z: Parts) -> Parts:
     """Return the square root whose real part is not negative.
 
-    ``larger`` is the part of the root with the larger magnitude, ``smaller`` is ``|z.im| / larger /
-    2``.
+    The larger part of the root is ``sqrt((|z.re| + |z|) / 2)``, the other ``|z.im| / larger / 2``.
     """
     larger = jnp.sqrt(jnp.abs(z.re) / 2 + magnitude(z) / 2)
     smaller = jnp.abs(z.im) / jnp.where(larger == 0, 1, larger) / 2
@@ -146,13 +143,13 @@ def tan(z: Parts) -> Parts:
 
 
 def asin(z: Parts) -> Parts:
-    """Return the arc sine, from the square roots of ``1 - z`` and ``1 + z``."""
+    """Return the arc sine, from the square roots of ``1 - z`` and ``1 + z`` (Kahan)."""
     minus, plus = sqrt(Parts(1 - z.re, -z.im)), sqrt(Parts(1 + z.re, z.im))
     return Parts(jnp.arctan2(z.re, (minus * plus).re), jnp.arcsinh((minus.conjugate() * plus).im))
 
 
 def acos(z: Parts) -> Parts:
-    """Return the arc cosine."""
+    """Return the arc cosine, from the square roots of ``1 - z`` and ``1 + z`` (Kahan)."""
     minus, plus = sqrt(Parts(1 - z.re, -z.im)), sqrt(Parts(1 + z.re, z.im))
     return Parts(2 * jnp.arctan2(minus.re, plus.re), jnp.arcsinh((plus.conjugate() * minus).im))
 
@@ -163,13 +160,16 @@ def asinh(z: Parts) -> Parts:
 
 
 def acosh(z: Parts) -> Parts:
-    """Return the hyperbolic arc cosine."""
+    """Return the hyperbolic arc cosine, from square roots of ``z - 1`` and ``z + 1`` (Kahan)."""
     minus, plus = sqrt(Parts(z.re - 1, z.im)), sqrt(Parts(z.re + 1, z.im))
     return Parts(jnp.arcsinh((minus.conjugate() * plus).re), 2 * jnp.arctan2(minus.im, plus.re))
 
 
 def atanh(z: Parts) -> Parts:
-    """Return the hyperbolic arc tangent."""
+    """Return the hyperbolic arc tangent, ``log((1 + z) / (1 - z)) / 2``.
+
+    With z = x + iy, the squared magnitude of the quotient is ``1 + 4x / ((1 - x)^2 + y^2)``.
+    """
     x, y = z.re, z.im
     return Parts(
         0.25 * jnp.log1p(4 * x / ((1 - x) ** 2 + y * y)),

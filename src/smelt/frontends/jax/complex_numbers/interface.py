@@ -14,8 +14,9 @@ from smelt.frontends.jax.interpreter import interpret
 
 
 def with_pairs(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """Return ``closed`` with pairs of real numbers as inputs and outputs; inside it stays
-    complex.
+    """Return ``closed`` with pairs of real numbers in place of complex inputs and outputs.
+
+    Inside, the jaxpr remains complex; ``without_complex`` converts it later.
     """
     jaxpr, count = closed.jaxpr, len(closed.jaxpr.constvars)
     if not any(map(_is_complex, (*jaxpr.invars, *jaxpr.outvars))):
@@ -71,8 +72,9 @@ def _literal(literal: compat.Literal) -> Any:
 
 
 def _step(equation: compat.Equation, values: list[Any]) -> Sequence[Any]:
-    """Bind the equation's primitive again, unchanged: only inputs and outputs of the jaxpr
-    change.
+    """Return the results of the equation's primitive, bound unchanged.
+
+    ``with_pairs`` changes only the inputs and outputs of the jaxpr.
     """
     with frames.traced_as(equation):
         return compat.rebind(equation, values, equation.params)

@@ -213,7 +213,7 @@ def _convert(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 
 def _sort(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Sort complex keys by real parts, then by imaginary parts."""
+    """Return the operands sorted; a complex key becomes two keys, the real part first."""
     is_pair = [isinstance(value, Parts) for value in values]
     count = int(equation.params["num_keys"])
     keys = count + sum(is_pair[:count])

@@ -1,1 +1,1 @@
-"""Sizes that are open in Python code: functions that need numbers, comparisons, their cases."""
+"""Symbolic sizes in Python code that expects numbers: comparisons, arithmetic, JAX functions."""

@@ -15,8 +15,8 @@ import jaxlib
 
 from smelt.frontends.jax import frames
 
-_OWN = str(Path(__file__).parents[3]) + os.sep
-_JAX = (*(f"{folder}{os.sep}" for folder in (*jax.__path__, *jaxlib.__path__)), _OWN)
+_SMELT = str(Path(__file__).parents[3]) + os.sep
+_JAX = (*(f"{folder}{os.sep}" for folder in (*jax.__path__, *jaxlib.__path__)), _SMELT)
 _INTERMEDIATE = ("callers.py", "replacement.py", "open_comparisons.py")
 """Files of smelt whose frames lie between the caller and the replacement."""
 
@@ -50,11 +50,11 @@ def caller_of(frame: FrameType) -> Caller:
 
 @lru_cache(maxsize=4096)
 def _is_transparent(code: CodeType) -> bool:
-    """True for code between the caller and the replaced method, whose own caller counts."""
+    """True for code whose own caller counts: replacements of smelt, and the standard library."""
     path = code.co_filename
     if path == "<string>":
         return code.co_name.startswith("__")  # Methods that dataclasses writes.
-    if path.startswith(_OWN):
+    if path.startswith(_SMELT):
         return path.endswith(_INTERMEDIATE)
     return path.startswith(_PYTHON) and "-packages" not in path
 

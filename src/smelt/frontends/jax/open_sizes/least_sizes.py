@@ -34,13 +34,14 @@ def least_size(dim: Dim, constraints: Iterable[str] = ()) -> int | None:
         return dim
     matches = (_BOUND.fullmatch(text) for text in constraints)
     bounds = {match[1]: int(match[2]) for match in matches if match is not None}
-    return _lower_bound(_terms(evaluate(parse(dim), _sums(bounds))))
+    return _lower_bound(_terms(evaluate(parse(dim), _algebra_of_terms(bounds))))
 
 
-def _sums(bounds: Mapping[str, int]) -> Algebra:
-    """Return the algebra that evaluates an expression to a sum of products of nonnegative factors.
+def _algebra_of_terms(bounds: Mapping[str, int]) -> Algebra:
+    """Return the algebra that evaluates an expression to ``Terms``: a sum of products.
 
-    A symbol N with the lower bound b becomes ``b + N``, where N now stands for the excess.
+    The factors are nonnegative: a symbol N with the lower bound b becomes ``b + N``, where N now
+    stands for the excess over b.
     """
     return Algebra(
         symbol=lambda name: {(): bounds.get(name, 1), (name,): 1},
@@ -50,7 +51,11 @@ def _sums(bounds: Mapping[str, int]) -> Algebra:
 
 
 def _apply_operator(operator: str, *operands: object) -> Terms:
-    """Return the sum ``a operator b``; a quotient, remainder, max or min becomes one new factor."""
+    """Return ``a operator b`` as a sum of products.
+
+    A quotient, remainder, maximum or minimum is not multiplied out. It becomes its lower bound plus
+    one new factor, whose name is the text of the operation.
+    """
     a, b = map(_terms, operands)
     match operator:
         case "+":
@@ -65,7 +70,7 @@ def _apply_operator(operator: str, *operands: object) -> Terms:
 
 
 def _terms(value: object) -> Terms:
-    """Return ``value`` as a sum of products; raises TypeError for a number or text."""
+    """Return ``value`` with the type ``Terms``; the results of ``evaluate`` have type object."""
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is not a sum")
     return value
@@ -74,24 +79,23 @@ def _terms(value: object) -> Terms:
 def _bound(operator: str, a: Terms, b: Terms) -> int | None:
     """Return a lower bound of ``a // b``, ``a % b``, ``max(a, b)`` or ``min(a, b)``.
 
-    None if this method finds none. A quotient of a nonnegative ``a`` by a ``b`` without an upper
-    bound can be 0.
+    None if this method finds none.
     """
-    x, y = _lower_bound(a), _lower_bound(b)
+    least_a, least_b = _lower_bound(a), _lower_bound(b)
     if operator == "max":
-        return max((bound for bound in (x, y) if bound is not None), default=None)
-    if operator == "%" and y is not None and y > 0:
+        return max((bound for bound in (least_a, least_b) if bound is not None), default=None)
+    if operator == "%" and least_b is not None and least_b > 0:
         return 0
-    if x is None or y is None:
+    if least_a is None or least_b is None:
         return None
     if operator == "min":
-        return min(x, y)
-    if y < 1:
+        return min(least_a, least_b)
+    if least_b < 1:
         return None
-    is_unbounded_divisor = set(b) != {()}
-    if x >= 0 and is_unbounded_divisor:
-        return 0
-    return x // y
+    is_constant_divisor = set(b) == {()}
+    if least_a >= 0 and not is_constant_divisor:
+        return 0  # The divisor can be larger than the dividend.
+    return least_a // least_b
 
 
 def _lower_bound(terms: Terms) -> int | None:
@@ -105,7 +109,7 @@ def _lower_bound(terms: Terms) -> int | None:
 
 
 def _add_multiple(a: Terms, b: Terms, factor: int) -> Terms:
-    """Return ``a + times * b``, without terms of coefficient 0."""
+    """Return ``a + factor * b``, without terms of coefficient 0."""
     total = dict(a)
     for term, count in b.items():
         total[term] = total.get(term, 0) + factor * count

@@ -43,7 +43,7 @@ def _are_equal(size: str, other: str, scope: SymbolicScope) -> bool:
     return str(operator.sub(size_value, other_value)) == "0"
 
 
-_APPLIED: dict[str, Callable[[Any, Any], Any]] = {
+_REWRITTEN: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -55,8 +55,8 @@ _APPLIED: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _apply(name: str, a: Any, b: Any) -> Any:
-    """Return the rewritten result of one operation on sizes."""
-    return _APPLIED[name](a, b)
+    """Return the size ``a name b``, with ``max`` and ``min`` rewritten as in the module's text."""
+    return _REWRITTEN[name](a, b)
 
 
 def _min_with_zero(size: Any) -> Any:

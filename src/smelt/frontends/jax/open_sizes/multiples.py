@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from smelt.errors import ErrorList, SmeltError
 
 _QUOTIENT = re.compile(r"(\w+)__over_([1-9]\d*)")
-_WRITTEN = re.compile(r"\b(?:(\d+)\*)?(\w+?)__over_(\d+)\b")
+_MULTIPLE = re.compile(r"\b(?:(\d+)\*)?(\w+?)__over_(\d+)\b")  # such as 3*S__over_4 in a message
 
 Multiples = Mapping[str, int]
 """Symbols, each with a number that divides it."""
@@ -38,9 +38,8 @@ def multiples_of(constraints: Iterable[ast.Compare]) -> dict[str, int]:
     for constraint in constraints:
         symbol_and_divisor = divisor_of(constraint)
         if symbol_and_divisor is not None:
-            divisors[symbol_and_divisor[0]] = math.lcm(
-                divisors.get(symbol_and_divisor[0], 1), symbol_and_divisor[1]
-            )
+            symbol, divisor = symbol_and_divisor
+            divisors[symbol] = math.lcm(divisors.get(symbol, 1), divisor)
         elif isinstance(constraint.ops[0], ast.Eq):
             in_other_equalities |= {
                 node.id for node in ast.walk(constraint) if isinstance(node, ast.Name)
@@ -61,16 +60,18 @@ def divisor_of(constraint: ast.Compare) -> tuple[str, int] | None:
 
 
 def on_quotients(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
-    """Return the constraint on quotients: ``S__over_4 >= 3`` for ``S >= 9``.
+    """Return ``constraint`` as JAX gets it, in terms of quotients.
 
-    In other constraints, products replace the symbols.
+    A bound of a symbol becomes a bound of its quotient: ``S >= 9`` becomes ``S__over_4 >= 3``. In
+    other constraints, products replace the symbols.
     """
     match constraint:
         case ast.Compare(
             left=ast.Name(id=name), ops=[operator], comparators=[ast.Constant(value=int(bound))]
         ) if name in multiples and isinstance(operator, ast.GtE | ast.LtE):
             by = multiples[name]
-            limit = -(-bound // by) if isinstance(operator, ast.GtE) else bound // by
+            rounded_up = -(-bound // by)
+            limit = rounded_up if isinstance(operator, ast.GtE) else bound // by
             return ast.Compare(_quotient(name, by), [operator], [ast.Constant(limit)])
     first, second = (
         with_products(side, multiples) for side in (constraint.left, *constraint.comparators)
@@ -80,7 +81,7 @@ def on_quotients(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
 
 def with_products(tree: ast.expr, multiples: Multiples) -> ast.expr:
     """Return the size ``tree`` with products in place of the symbols in ``multiples``."""
-    replaced: ast.expr = _Inner(multiples).visit(tree) if multiples else tree
+    replaced: ast.expr = _ReplaceSymbols(multiples).visit(tree) if multiples else tree
     return replaced
 
 
@@ -89,7 +90,7 @@ def _quotient(name: str, by: int) -> ast.Name:
     return ast.Name(f"{name}__over_{by}")
 
 
-class _Inner(ast.NodeTransformer):
+class _ReplaceSymbols(ast.NodeTransformer):
     """Replaces each symbol in ``multiples`` by its product, ``S`` by ``4*S__over_4``."""
 
     def __init__(self, multiples: Multiples) -> None:
@@ -118,9 +119,10 @@ class _Inner(ast.NodeTransformer):
         return self.generic_visit(node)  # type: ignore[return-value]
 
 
-class _Outer(ast.NodeTransformer):
-    """Undoes ``_Inner``: ``4*S__over_4`` becomes ``S``, and ``S__over_4`` alone becomes
-    ``S // 4``.
+class _RestoreSymbols(ast.NodeTransformer):
+    """Undoes ``_ReplaceSymbols``: ``4*S__over_4`` becomes ``S``.
+
+    ``S__over_4`` alone becomes ``floordiv(S, 4)``.
     """
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -132,10 +134,9 @@ class _Outer(ast.NodeTransformer):
         return ast.Call(ast.Name("floordiv"), [ast.Name(symbol), ast.Constant(int(by))], [])
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """Return a product in the caller's symbols; the divisors of quotients divide its
-        coefficient.
+        """Return a product in the caller's symbols: ``2 * S`` for ``8 * S__over_4``.
 
-        ``8 * S__over_4`` becomes ``2 * S``.
+        Each quotient becomes its symbol if its divisor divides the coefficient of the product.
         """
         if not isinstance(node.op, ast.Mult | ast.Pow):
             return self.generic_visit(node)  # type: ignore[return-value]
@@ -182,18 +183,19 @@ def _factors(tree: ast.expr) -> list[ast.expr]:
 
 def in_callers_symbols(tree: ast.expr) -> ast.expr:
     """Return the size ``tree``, as ``symbols.parse`` returns it, in the caller's symbols."""
-    replaced: ast.expr = _Outer().visit(tree)
+    replaced: ast.expr = _RestoreSymbols().visit(tree)
     return replaced
 
 
 def in_callers_names(text: str) -> str:
     """Return a message in the caller's symbols: ``3*(S//4)`` for ``3*S__over_4``."""
-    return _WRITTEN.sub(_in_callers_name, text)
+    return _MULTIPLE.sub(_in_callers_name, text)
 
 
 def _in_callers_name(match: re.Match[str]) -> str:
-    """Return ``3*S__over_4`` in the caller's symbols: ``3*(S//4)``, or ``S`` for
-    ``4*S__over_4``.
+    """Return a matched multiple of a quotient in the caller's symbol.
+
+    That is ``3*(S//4)`` for ``3*S__over_4``, and ``S`` for ``4*S__over_4``.
     """
     number, name, by = match.groups()
     quotient, remainder = divmod(int(number or 1), int(by))
@@ -222,6 +224,10 @@ def _reword(error: SmeltError) -> None:
 
 
 def callers_symbol(name: str, number: int = 1) -> tuple[str, int]:
-    """Return the caller's symbol for ``name``, and its divisor if the size is ``number * name``."""
+    """Return the caller's symbol for ``name``, and the number of the caller for ``number``.
+
+    A symbol remains, with its number. ``("S__over_4", 3)`` becomes ``("S", 12)``: where the
+    quotient is 3 (or a multiple of 3), S is 12 (or a multiple of 12).
+    """
     quotient = _QUOTIENT.fullmatch(name)
     return (name, number) if quotient is None else (quotient[1], number * int(quotient[2]))

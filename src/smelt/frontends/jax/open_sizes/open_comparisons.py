@@ -128,7 +128,11 @@ def _always_true(_: Any) -> bool:
 
 
 def _are_equal(size: Any, other: Any, comparison: str, frame: FrameType) -> bool:
-    """Return whether ``size`` equals ``other``; InconclusiveDim if that depends on the symbols."""
+    """Return whether ``size`` equals ``other``, for the code that ``frame`` runs.
+
+    If the answer depends on the symbols, user code gets InconclusiveDim and libraries get False.
+    ``comparison`` is the operator in the error's text.
+    """
     if isinstance(other, float) and other.is_integer():
         other = int(other)
     if not is_symbolic(other):
@@ -186,8 +190,10 @@ _INTEGER_FOR: dict[str, Callable[[float], int]] = {
     "__le__": math.floor,
     "__gt__": math.floor,
 }
-"""How to round a float to an integer that gives the same answer for every size: ``n < 2.5`` is
-``n < 3``, and ``n <= 2.5`` is ``n <= 2``."""
+"""How each comparison rounds a float to an integer without changing the answer.
+
+``n < 2.5`` is ``n < 3``, and ``n <= 2.5`` is ``n <= 2``.
+"""
 
 _JNP_COMPARISONS: dict[str, Function] = {
     "__lt__": jnp.less,
@@ -198,13 +204,13 @@ _JNP_COMPARISONS: dict[str, Function] = {
 
 
 def _replace_ordered(name: str) -> Callable[[Function], Function]:
-    """Return what replaces the comparison ``name`` (such as ``__lt__``) of symbolic sizes.
+    """Return a function from JAX's comparison ``name``, such as ``__lt__``, to its replacement.
 
-    Compared with an array it returns an array, which the model computes.
+    The replacement compares a symbolic size with an array as an array, which the model computes.
     """
 
     def replacement(original: Function) -> Function:
-        """Return the new comparison, which calls ``original``."""
+        """Return the replacement of the comparison ``original``."""
 
         def compare(self: Any, other: Any) -> Any:
             """Compare the size with ``other``: an array, a float, an integer or a size.
@@ -231,7 +237,10 @@ def _replace_ordered(name: str) -> Callable[[Function], Function]:
 
 
 def _by_products(size: Any, other: Any, name: str) -> bool | None:
-    """Return ``size <name> other`` by bounds on products of sizes, None if they do not decide."""
+    """Return the answer of the comparison ``name`` by lower bounds of both differences.
+
+    None if the bounds do not decide. ``least_size`` finds more bounds than JAX does.
+    """
     if is_symbolic(other) and compat.scope_of(other) is not compat.scope_of(size):
         return None
     constraints = compat.constraints_of(size)

@@ -17,7 +17,7 @@ LIMIT = 4096
 Remainders = Mapping[str, tuple[int, int]]
 """For each symbol, a modulus and its remainder according to the constraints."""
 
-_COMBINED: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
+_OPERATIONS: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: int.__add__,
     ast.Sub: int.__sub__,
     ast.Mult: int.__mul__,
@@ -29,7 +29,8 @@ _COMBINED: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
 def is_zero(tree: ast.expr, remainders: Remainders) -> bool | None:
     """Return True if ``tree`` is always 0, False if it never is, None if this method cannot decide.
 
-    ``tree`` is an expression as ``symbols.parse`` returns it.
+    ``tree`` is an expression as ``symbols.parse`` returns it. It is never 0 if 0 is not among its
+    values, or if its remainder modulo some number in the expression is never 0.
     """
     values = _values(tree, remainders)
     if values is not None and len(values) <= 1:
@@ -65,15 +66,15 @@ def _values(tree: ast.expr, remainders: Remainders) -> set[int] | None:
             return {number}
         case ast.Call(func=ast.Name(id="mod"), args=[inner, ast.Constant(value=int(modulus))]):
             return _residues(inner, modulus, remainders) if 0 < modulus <= LIMIT else None
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINED:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
             return _combine_pairs(
-                _COMBINED[type(op)], _values(left, remainders), _values(right, remainders)
+                _OPERATIONS[type(op)], _values(left, remainders), _values(right, remainders)
             )
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return _combine_pairs(int.__mul__, {-1}, _values(operand, remainders))
         case ast.Call(func=ast.Name(id=("max" | "min") as name), args=[left, right]):
             return _combine_pairs(
-                _COMBINED[name], _values(left, remainders), _values(right, remainders)
+                _OPERATIONS[name], _values(left, remainders), _values(right, remainders)
             )
     return None
 
@@ -81,7 +82,10 @@ def _values(tree: ast.expr, remainders: Remainders) -> set[int] | None:
 def _combine_pairs(
     combine: Callable[[int, int], int], a: set[int] | None, b: set[int] | None
 ) -> set[int] | None:
-    """Return ``combine`` of all pairs; None if a set is unknown or there are too many pairs."""
+    """Return ``combine(x, y)`` for all x in ``a`` and y in ``b``.
+
+    None if a set is unknown or there are more than ``LIMIT`` pairs.
+    """
     if a is None or b is None or len(a) * len(b) > LIMIT:
         return None
     return {combine(x, y) for x, y in itertools.product(a, b)}
@@ -94,25 +98,26 @@ def _residues(tree: ast.expr, k: int, remainders: Remainders) -> set[int]:
         case ast.Constant(value=int(number)):
             return {number % k}
         case ast.Name(id=name):
+            # N = remainder + i * modulus; modulo k, these numbers differ by gcd(modulus, k).
             modulus, remainder = remainders.get(name, (1, 0))
             step = math.gcd(modulus, k)
             return set(range(remainder % step, k, step))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return {-value % k for value in _residues(operand, k, remainders)}
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINED:
-            pairs = _combine_pairs(
-                _COMBINED[type(op)], _residues(left, k, remainders), _residues(right, k, remainders)
-            )
-            return all_remainders if pairs is None else {value % k for value in pairs}
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            operands = _residues(left, k, remainders), _residues(right, k, remainders)
+            results = _combine_pairs(_OPERATIONS[type(op)], *operands)
+            return all_remainders if results is None else {value % k for value in results}
         case ast.Call(func=ast.Name(id="mod"), args=[inner, ast.Constant(value=int(modulus))]):
             if not 0 < modulus <= LIMIT:
                 return all_remainders
-            if modulus % k == 0:
+            if modulus % k == 0:  # (x mod modulus) mod k is then x mod k.
                 return _residues(inner, k, remainders)
             return {value % k for value in _residues(inner, modulus, remainders)}
         case ast.Call(func=ast.Name(id="floordiv"), args=[inner, ast.Constant(value=int(by))]):
             if not 0 < by * k <= LIMIT:
                 return all_remainders
+            # (x // by) mod k depends only on x mod (by * k).
             return {value // by for value in _residues(inner, by * k, remainders)}
         case ast.Call(func=ast.Name(id=("max" | "min")), args=[left, right]):
             return _residues(left, k, remainders) | _residues(right, k, remainders)

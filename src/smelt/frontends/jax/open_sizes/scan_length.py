@@ -24,10 +24,9 @@ def _length_of(original: Function) -> Function:
         if not xs_flat:
             return length
         length_of_arrays = original(xs_flat, xs_avals, None)
-        # JAX raises the error for a length that differs from the arrays.
-        return (
-            length_of_arrays if length_of_arrays == length else original(xs_flat, xs_avals, length)
-        )
+        if length_of_arrays == length:
+            return length_of_arrays
+        return original(xs_flat, xs_avals, length)  # JAX raises its error for two lengths.
 
     return length_of
 

@@ -11,7 +11,7 @@ from smelt.errors import SmeltError
 from smelt.frontends.jax.open_sizes.multiples import callers_symbol, in_callers_names
 
 DYNAMIC = "compute both results and choose by jnp.where(jnp.equal(a, b), ...), or by jax.lax.cond"
-"""How to compare sizes in the model itself."""
+"""Advice: how to let the model compare the sizes in each run."""
 
 _COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?|==|!=) '(.+?)' is inconclusive")
 _REMAINDER = re.compile(r"mod\(([^()]+), (\d+)\)")
@@ -62,19 +62,25 @@ class SizeCase:
 def cases_of_comparison(error: SmeltError) -> tuple[SizeCase, ...]:
     """Return the cases of the size comparison behind ``error``; one of them always holds.
 
-    Empty if ``error`` is not known to come from a symbolic size.
+    JAX's message states the comparison: ``comparison 'N' < '4' is inconclusive``. An error of the
+    function itself (E113) may print an open size such as ``min(N, 27)``. Its cases are ``N >= 27``
+    and ``N <= 26``. Empty for other errors.
     """
     comparison = _COMPARED.search(error.what)
     if comparison is not None:
         return _two_cases(*comparison.groups())
-    minimum = _OPEN_SIZE.search(error.why) if error.code == "E113" else None
-    if minimum is None:
+    extreme = _OPEN_SIZE.search(error.why) if error.code == "E113" else None
+    if extreme is None:
         return ()
-    return _two_cases(minimum.group(1), ">=", minimum.group(2))
+    return _two_cases(extreme.group(1), ">=", extreme.group(2))
 
 
 def _two_cases(size: str, relation: str, bound: str) -> tuple[SizeCase, ...]:
-    """Return the two cases of ``size relation bound``: it is true, or it is false."""
+    """Return the two cases of ``size relation bound``: it is true, or it is false.
+
+    JAX accepts equality constraints of symbols and their quotients only. For other sizes, two
+    bounds state the equality.
+    """
     if relation not in ("==", "!="):
         texts = (f"{size} {decides} {_plus(bound, step)}" for decides, step in _DECIDING[relation])
         return tuple(SizeCase(text, (text,)) for text in texts)
@@ -105,8 +111,9 @@ def comparison_advice(message: str) -> str:
 
 
 def extreme_advice(message: str) -> str:
-    """Return which constraint to add if ``message`` contains ``min(a, b)``, else an empty
-    string.
+    """Return the advice to add a constraint that decides ``min(a, b)`` in ``message``.
+
+    Empty if the message contains no minimum or maximum.
     """
     extreme = _OPEN_SIZE.search(message)
     if extreme is None:
@@ -119,8 +126,9 @@ def extreme_advice(message: str) -> str:
 
 
 def mirroring_advice(message: str) -> str:
-    """Return which constraint to add if ``message`` is about mirroring an axis, else an empty
-    string.
+    """Return the advice to add a constraint if ``message`` is about mirroring an axis.
+
+    Empty for other messages.
     """
     mirrored = _MIRRORED.search(message)
     if mirrored is None:
@@ -135,7 +143,10 @@ def float_range_advice(message: str) -> str:
 
 
 def multiples_advice(message: str) -> str:
-    """Return which dims to give as multiples if ``message`` contains quotients of sizes."""
+    """Return the advice to write dims as multiples if ``message`` contains quotients of sizes.
+
+    For ``floordiv(S, 2)`` the advice is ``2*S``: JAX divides a multiple without remainder.
+    """
     divisors: dict[str, int] = {}
     for division in _DIVISION.finditer(message):
         tree = _balanced(message[division.start() :])
@@ -199,12 +210,12 @@ def _remainder_advice(size: str, bound: str) -> list[str]:
 
 
 def as_python(text: str) -> str:
-    """Return JAX's text of a size in Python's spelling."""
+    """Return ``text``, a size as JAX prints it, with ``N//2`` for ``floordiv(N, 2)``."""
     return _QUOTIENT.sub(_python_quotient, text)
 
 
 def _python_quotient(match: re.Match[str]) -> str:
-    """Return ``floordiv(N, 2)`` in Python's spelling."""
+    """Return the matched ``floordiv(N, 2)`` as ``N//2``."""
     size, by = match.groups()
     return f"{size}//{by}" if size.isidentifier() else f"({size})//{by}"
 
@@ -213,6 +224,7 @@ def _bounds_advice(size: str, relation: str, bound: str) -> list[str]:
     """Return advice for a comparison with ``bound``: the constraints that decide it."""
     deciding = _DECIDING[relation]
     constraints = [f"'{size} {decides} {_plus(bound, step)}'" for decides, step in deciding]
+    # JAX takes symbols to be at least 1.
     possible = [text for text in constraints if not text.endswith(("<= 0'", "<= -1'"))]
     if "mod(" in size + bound or not possible:
         return []

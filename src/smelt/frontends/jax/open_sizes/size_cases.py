@@ -59,9 +59,9 @@ def single_case(trace: Trace, structs: Any) -> Case:
 
 
 def suggest_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
-    """Add to the fix of ``error`` numbers for the symbols for which ``trace`` succeeds.
+    """Add an example to the fix of ``error``: numbers of the symbols for which ``trace`` succeeds.
 
-    Only E113 under symbolic sizes gets this advice.
+    Only an error of the function itself (E113) under symbolic sizes gets this advice.
     """
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
     names = sorted({name for dim in dims for name in symbols_in(dim)})
@@ -176,8 +176,8 @@ class _Search:
     ) -> Case:
         """Return the cases for sizes that satisfy ``constraints``.
 
-        Each set of constraints gets a scope of its own. JAX caches inner traces by scope, so no
-        other trace reuses facts that hold for these sizes only.
+        Each set of constraints gets a new scope. JAX caches inner traces by scope, so no other
+        trace reuses decisions that are right for these sizes only.
         """
         scope = SymbolicScope(constraints)
         return self.cases_of(jax.tree.map(partial(_in_scope, scope), structs), scope, decided)
@@ -185,7 +185,10 @@ class _Search:
     def _raises_for_numbers(
         self, error: SmeltError, condition: SizeCase, structs: Any, scope: SymbolicScope
     ) -> bool:
-        """True if the function raises the same error for numbers that satisfy ``condition``."""
+        """True if the function raises the same error for numbers that satisfy ``condition``.
+
+        Then the function refuses these sizes, as by ``raise ValueError``.
+        """
         if error.code != "E113" or cases_of_comparison(error):
             return False
         numbers = examples(structs, [condition.text, *compat.constraints_in(scope)])

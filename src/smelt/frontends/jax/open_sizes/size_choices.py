@@ -17,7 +17,10 @@ from smelt.frontends.jax.operand import Operand
 def lower(
     cx: Lowering, case: Case, operands: Sequence[Operand], types: Sequence[compat.Aval]
 ) -> list[Operand]:
-    """Return the results of ``case`` for the inputs ``operands``; ``types`` are their types."""
+    """Return the results of ``case`` for the inputs ``operands``; ``types`` are the results' types.
+
+    A choice becomes ``If(first condition, first case, choice among the other cases)``.
+    """
     if isinstance(case, Leaf):
         # JAX cannot compare dims of different scopes, so use the dims of this case.
         inputs = [
@@ -42,7 +45,7 @@ def lower(
 
 
 def _condition_value(cx: Lowering, condition: SizeCase) -> ir.Value:
-    """Return a bool value: whether the sizes satisfy ``condition``."""
+    """Return a scalar bool value: whether the sizes of this run satisfy ``condition``."""
     size, relation, bound = sides(condition.text)
     operands = cx.symbols.value(size), cx.symbols.value(bound)
     build = cx.shared.builder.op

@@ -20,9 +20,9 @@ SEARCHED_SIZES = range(24, 0, -1)
 """The sizes tried for each of several symbols, largest first."""
 
 SMALL_NUMBER = 12
-"""If no number of a comparison is larger, one of its solutions lies within ``CANDIDATE_SIZES``.
+"""A solvable comparison without a larger number has a solution within ``CANDIDATE_SIZES``.
 
-The largest number needed is that of ``floordiv(N, 12) <= 12``.
+Solutions may be much larger than the numbers: the least one of ``floordiv(N, 12) >= 12`` is 144.
 """
 
 MOST_CASES = 4
@@ -65,10 +65,11 @@ def sides(comparison: str) -> tuple[str, str, str]:
 
 
 def simplified(texts: Sequence[str]) -> list[str] | None:
-    """Return ``texts`` with an equality for each symbol that has a single solution.
+    """Return the constraints ``texts`` with an equality for each symbol that has a single solution.
 
-    JAX uses equalities best. None if a symbol provably has no solution: its size would be negative,
-    or no size in ``CANDIDATE_SIZES`` is a solution and no number is above ``SMALL_NUMBER``.
+    An equality lets JAX replace the symbol by the number. Comparisons of several symbols are not
+    solved. None if a symbol provably has no solution: its size would be negative, or no size in
+    ``CANDIDATE_SIZES`` is a solution and no number is above ``SMALL_NUMBER``.
     """
     texts = list(texts)
     names = {text: _names(text) for text in texts}
@@ -99,9 +100,10 @@ def _has_small_numbers(texts: Sequence[str]) -> bool:
 
 
 def remaining_sizes(comparison: str, texts: Sequence[str]) -> list[str]:
-    """Return the sizes of the one symbol in ``comparison`` that satisfy ``texts``, as equalities.
+    """Return equalities ``N == 1``, ``N == 2``, ... for the few sizes that satisfy ``texts``.
 
-    Empty if there is one size, more than ``MOST_CASES``, or several symbols.
+    N is the one symbol in ``comparison``. Empty if there is one size, more than ``MOST_CASES``, or
+    several symbols.
     """
     names = _names(comparison)
     if len(names) != 1:
@@ -128,12 +130,12 @@ def _join_bounds(texts: list[str]) -> list[str]:
 
 
 def examples(structs: Any, texts: Sequence[str]) -> list[Sizes]:
-    """Return large and small numbers for the symbols of ``structs`` that satisfy ``texts``.
+    """Return two combinations of numbers for the symbols: one of large numbers, one of small ones.
 
-    Empty if none of the tried combinations satisfies them.
+    They satisfy the comparisons ``texts``. Empty if no tried combination does.
     """
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
-    # A text such as ``N == 1`` may have left no N in the dims.
+    # Under the constraint ``N == 1``, JAX replaces N in the dims by 1.
     names = sorted({name for dim in dims for name in symbols_in(dim)}.union(*map(_names, texts)))
     if len(names) > MOST_SYMBOLS:
         return []

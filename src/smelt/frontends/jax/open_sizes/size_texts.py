@@ -9,8 +9,9 @@ from smelt.frontends.jax.open_sizes import multiples
 
 
 def read_size(text: str) -> ast.expr:
-    """Return the size ``text`` as Python's syntax tree; UsageError E104 if it is not an
-    expression.
+    """Return the syntax tree of the size ``text``.
+
+    Raises UsageError E104 if the text is not an expression, or uses a reserved name.
     """
     try:
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body

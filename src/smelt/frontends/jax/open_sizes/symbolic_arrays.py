@@ -34,10 +34,12 @@ def _jax_numpy_for_sizes(original: Function) -> Function:
     make = getattr(jnp, original.__name__)
 
     def create(*arguments: Any, **keywords: Any) -> Any:
-        """Return the result of jax.numpy, NotImplemented without a symbolic size."""
-        if keywords.keys() - _SHARED_KEYWORDS or not any(
-            map(_has_symbolic_size, (*arguments, *keywords.values()))
-        ):
+        """Return the result of jax.numpy; NotImplemented without a symbolic size.
+
+        NotImplemented, too, for a keyword that jax.numpy may treat in another way.
+        """
+        has_size = any(map(_has_symbolic_size, (*arguments, *keywords.values())))
+        if not has_size or keywords.keys() - _SHARED_KEYWORDS:
             return NotImplemented
         return make(*arguments, **keywords)
 
@@ -45,7 +47,7 @@ def _jax_numpy_for_sizes(original: Function) -> Function:
 
 
 def _arange(_: Function) -> Function:
-    """Return a replacement of ``np.arange`` for bounds that are sizes or computed of sizes.
+    """Return a replacement of ``np.arange`` for bounds that are sizes, or computed from sizes.
 
     Whole numbers written as floats, as in ``arange(0.0, n)``, count as integers.
     """
@@ -83,7 +85,7 @@ def _jax_arange(original: Function) -> Function:
 
 
 def _is_float_or_traced(bound: Any) -> bool:
-    """True for a float and for a traced number."""
+    """True for a float and for a number that the trace computes."""
     return isinstance(bound, float | jax.core.Tracer)
 
 
@@ -106,16 +108,16 @@ def _traced_range(*arguments: Any, dtype: Any = None) -> Any:
         dtype = jnp.result_type(*(int if is_symbolic(x) else x for x in arguments))
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     is_half = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32
-    working = jnp.float32 if is_half else dtype
-    first, gap = (jnp.asarray(x).astype(working) for x in (start, step))
-    counts = jax.lax.broadcasted_iota(working, (size,), 0)
+    compute_dtype = jnp.float32 if is_half else dtype
+    first, gap = (jnp.asarray(x).astype(compute_dtype) for x in (start, step))
+    counts = jax.lax.broadcasted_iota(compute_dtype, (size,), 0)
     return jax.lax.convert_element_type(first + gap * counts, dtype)
 
 
 def _broadcast_shapes(_: Function) -> Function:
     """Return a replacement of ``np.broadcast_shapes`` for symbolic sizes.
 
-    JAX checks indices of references with it.
+    JAX calls NumPy's function to check the indices of a ``Ref`` (mutable array).
     """
 
     def broadcast_shapes(*shapes: Any) -> Any:
@@ -130,7 +132,7 @@ def _broadcast_shapes(_: Function) -> Function:
 def _indexer_leaves(original: Function) -> Function:
     """Return a replacement of NDIndexer's ``tree_flatten`` that keeps a symbolic shape static.
 
-    JAX would treat the size as an array.
+    An NDIndexer holds the indices of a ``Ref``. JAX would flatten a symbolic size as an array leaf.
     """
 
     def tree_flatten(self: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Sums over named axes of symbolic size, and rotary positions along such axes.
+"""Two functions that need the size of an axis as a number: JAX's ``_const`` and equinox's rotary.
 
-JAX sums a value that is constant along a named axis by a product with the axis size; equinox caches
-the angles of positions for the longest axis so far. If all sizes are numbers, their own code is
-traced.
+JAX sums a value that is constant along a named axis by a product with the axis size, which
+``_const`` makes a constant. equinox caches the rotary angles for the longest axis so far. If all
+sizes are numbers, their own code is traced.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from smelt.frontends.jax.patching.replacement import Function
 
 
 def _constant(original: Function) -> Function:
-    """Return a replacement of ``_const``, which accepts a symbolic size.
-
-    The size becomes an array in the dtype of ``example``, or stays a size if that is an int.
-    """
+    """Return a replacement of JAX's ``_const`` that accepts a symbolic size as the value."""
 
     def constant(example: Any, val: Any) -> Any:
-        """Return ``val`` as a constant in the dtype of ``example``."""
+        """Return ``val`` as a constant in the dtype of ``example``.
+
+        Beside an int, a symbolic size remains a size.
+        """
         if not is_symbolic(val):
             return original(example, val)
         if isinstance(example, int):
@@ -40,9 +40,7 @@ def _rotary(original: Function) -> Function:
     """Return a replacement of equinox's rotary embedding that computes the angles in the trace."""
 
     def rotated(self: Any, x: Any, *, key: Any = None) -> Any:
-        """Return ``x [length, width]`` rotated by position; the angles are computed in
-        the trace.
-        """
+        """Return ``x [length, width]`` with each row rotated by the angles of its position."""
         length, width = x.shape
         if not is_symbolic(length) or width != self.embedding_size:
             return original(self, x, key=key)

@@ -19,7 +19,7 @@ from smelt.frontends.jax.patching.patches import Patch, register
 from smelt.frontends.jax.patching.replacement import Function
 
 LEVELS = 31
-"""How many doublings of a distance exceed any int32 size."""
+"""The number of distances 1, 2, 4, ... below the largest int32 size."""
 
 SHUFFLED_BY = (1, 1625, 2642245)
 """The largest sizes that JAX shuffles by 0, 1 and 2 sorts.
@@ -118,7 +118,7 @@ def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
 
 
 def _broadcast_mask(mask: Any, leaf: Any, axis: int) -> Any:
-    """Return ``mask``, a vector along ``axis``, broadcast to the shape of ``leaf``."""
+    """Return the vector ``mask``, which lies along ``axis``, broadcast to the shape of ``leaf``."""
     return lax.broadcast_in_dim(mask, leaf.shape, (axis,))
 
 

@@ -77,16 +77,18 @@ def _named_axes(_: Function) -> Function:
         """Return None, which means valid, if the symbolic sizes agree; else NotImplemented."""
         axes = named.named_axes
         sizes, shape = tuple(axes.values()), tuple(named.data_array.shape)
-        is_open = any(map(is_symbolic, sizes)) and not any(isinstance(name, int) for name in axes)
-        return None if is_open and shape[len(shape) - len(sizes) :] == sizes else NotImplemented
+        if not any(map(is_symbolic, sizes)) or any(isinstance(name, int) for name in axes):
+            return NotImplemented
+        last_sizes = shape[len(shape) - len(sizes) :]
+        return None if last_sizes == sizes else NotImplemented
 
     return check_valid
 
 
 def _method(name: str) -> Callable[[Function], Function]:
-    """Return a function that returns the method ``name`` of sizes.
+    """Return a factory of the method ``name`` that symbolic sizes get during a trace.
 
-    NumPy calls that method for ``np.sqrt(x.shape[0])``.
+    NumPy calls the method ``sqrt`` of an object for ``np.sqrt(x.shape[0])``.
     """
 
     def method(size: Any) -> Any:
@@ -110,12 +112,15 @@ def _power(original: Function) -> Function:
 
 
 def _no_method(*_: Any) -> Any:
-    """Raise AttributeError, as sizes do outside of a trace."""
+    """Raise AttributeError: the behaviour of a method that sizes have only during a trace."""
     raise AttributeError("sizes have no such method outside of a trace")
 
 
 def _as_type(_: Function) -> Function:
-    """Return ``astype`` for sizes: ``np.max(x.shape)`` has it if all sizes are numbers."""
+    """Return the method ``astype`` of sizes, for code that calls it on ``np.max(x.shape)``.
+
+    If all sizes are numbers, that maximum is a number of NumPy, which has the method.
+    """
     return lambda size, dtype: jnp.asarray(size).astype(dtype)
 
 

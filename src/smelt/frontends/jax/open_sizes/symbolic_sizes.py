@@ -33,7 +33,7 @@ from smelt.frontends.jax.patching.patches import Patch, register
 from smelt.frontends.jax.patching.replacement import Function
 
 RCOND = "rcond must be float"
-"""The context that JAX's polyfit gives for its ``rcond`` argument."""
+"""The ``context`` that JAX's polyfit passes to ``concrete_or_error`` for its ``rcond``."""
 
 
 def _search_sorted(original: Function) -> Function:
@@ -54,7 +54,7 @@ def _bisected(a: Any, query: Any, side: str) -> Any:
     The loop has as many steps as the size has bits, as in JAX.
     """
     dtype = np.dtype(np.int32)
-    is_left = compat.sorts_before_or_with if side == "left" else compat.sorts_before
+    goes_left = compat.sorts_before_or_with if side == "left" else compat.sorts_before
     size = jnp.asarray(a.shape[0], dtype)
     levels = jnp.sum((size >> jnp.arange(31, dtype=dtype)) > 0)
 
@@ -62,8 +62,8 @@ def _bisected(a: Any, query: Any, side: str) -> Any:
         """Return the half of each interval ``[low, high]`` that holds the insertion point."""
         low, high = bounds
         middle = low + (high - low) // 2
-        is_before = is_left(query, a[middle])
-        return jnp.where(is_before, low, middle), jnp.where(is_before, middle, high)
+        in_left_half = goes_left(query, a[middle])
+        return jnp.where(in_left_half, low, middle), jnp.where(in_left_half, middle, high)
 
     low = jnp.zeros(jnp.shape(query), dtype)
     return lax.fori_loop(0, levels, halve, (low, jnp.broadcast_to(size, low.shape)))[1]
@@ -109,14 +109,14 @@ def _concrete(original: Function) -> Function:
 
 
 def map_by(reader: Function) -> Callable[[Function], Function]:
-    """Return the patch of a JAX module's ``map``: a function of the original ``map``.
+    """Return a function from a JAX module's ``map`` to its replacement.
 
-    JAX reads sizes by ``map(reader, sizes)``, and ``reader`` fails for a symbolic one. The patched
-    ``map`` leaves symbolic sizes unchanged there.
+    JAX reads sizes by ``map(reader, sizes)``, and ``reader`` fails for a symbolic one. The
+    replacement leaves symbolic sizes unchanged there.
     """
 
-    def stand_in(original: Function) -> Function:
-        """Return the patched ``map``, which calls the ``original`` for other functions."""
+    def replacement(original: Function) -> Function:
+        """Return the new ``map``, which calls the ``original`` for other functions."""
 
         def mapped(function: Function, /, *iterables: Iterable[Any]) -> Any:
             """Return the values mapped by ``function``; ``reader`` skips symbolic sizes."""
@@ -126,13 +126,11 @@ def map_by(reader: Function) -> Callable[[Function], Function]:
 
         return mapped
 
-    return stand_in
+    return replacement
 
 
 def _rfftfreq(original: Function) -> Function:
-    """Return a replacement of ``rfftfreq`` for a symbolic size; JAX would treat that size
-    as odd.
-    """
+    """Return a replacement of ``rfftfreq`` for a symbolic size, which JAX would treat as odd."""
 
     def rfftfreq(n: Any, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
         """Return ``0 .. n // 2`` divided by ``d * n``."""
@@ -150,10 +148,12 @@ def _squeeze(original: Function) -> Function:
     def squeeze(a: Any, axis: Any) -> Any:
         """Return ``a`` without ``axis``, or without all dims known to be 1."""
         if axis is None and any(map(is_symbolic, a.shape)):
-            # For JAX a symbol is at least 1; a number may be 0, and such a dim must stay.
-            ones = ((size <= 1) if is_symbolic(size) else size == 1 for size in a.shape)
-            axis = tuple(i for i, is_one in enumerate(ones) if is_one)
+            axis = tuple(i for i, size in enumerate(a.shape) if is_one(size))
         return original(a, axis)
+
+    def is_one(size: Any) -> bool:
+        """True if ``size`` is known to be 1; a symbol is at least 1 for JAX, a number may be 0."""
+        return bool(size <= 1) if is_symbolic(size) else size == 1
 
     return squeeze
 
@@ -169,12 +169,15 @@ def _convolve(original: Function) -> Function:
         precision: Any,
         preferred_element_type: Any = None,
     ) -> Any:
-        """Convolve or correlate vectors by products of a sliding window."""
+        """Return the convolution or correlation of vectors ``x`` and ``y``.
+
+        The shorter vector slides over the longer one.
+        """
         sizes = (*jnp.shape(x), *jnp.shape(y))
         if len(sizes) != 2 or not any(map(is_symbolic, sizes)):
             return original(x, y, mode, op, precision, preferred_element_type)
-        to = preferred_element_type or np.float32
-        x, y = (array.astype(jnp.result_type(x, y, to)) for array in (x, y))
+        dtype = jnp.result_type(x, y, preferred_element_type or np.float32)
+        x, y = x.astype(dtype), y.astype(dtype)
         if op == "correlate":
             y = jnp.conj(y)
         swapped = _is_longer(sizes[1], sizes[0], mode, op)
@@ -187,9 +190,10 @@ def _convolve(original: Function) -> Function:
 
 
 def _is_longer(second: Any, first: Any, mode: str, op: str) -> bool:
-    """True if the second array is longer, so that the first slides over it.
+    """True if the array of size ``second`` is longer, so that the first array slides over it.
 
-    In a full convolution, either may slide.
+    In a full convolution either may slide, and an array of known size slides faster. Raises
+    InconclusiveDim if the result depends on which array is longer, and that is unknown.
     """
     if mode == "full" and is_symbolic(second) != is_symbolic(first):
         return is_symbolic(second)
@@ -241,7 +245,10 @@ def _toeplitz(original: Function) -> Function:
     """
 
     def toeplitz(c: Any, r: Any, /) -> Any:
-        """Gather the Toeplitz matrix of column ``c`` and row ``r``."""
+        """Return the Toeplitz matrix of column ``c`` and row ``r``.
+
+        Element (i, j) depends only on j - i. ``elements`` holds it at ``rows - 1 - i + j``.
+        """
         rows, columns = c.shape[-1], r.shape[-1]
         if not (is_symbolic(rows) or is_symbolic(columns)):
             return original(c, r)

@@ -80,7 +80,7 @@ def _rank(original: Function) -> Function:
     """Return a replacement of ``rank_from_shape`` that accepts symbolic sizes."""
 
     def rank_from_shape(shape_tensor_fn: Any, tensorshape: Any = None) -> Any:
-        """Return the number of sizes."""
+        """Return the rank: the number of sizes in the shape, which a function may compute."""
         sizes = shape_tensor_fn() if callable(shape_tensor_fn) else shape_tensor_fn
         if tensorshape is None and isinstance(sizes, np.ndarray) and _has_symbolic_size(sizes):
             return np.int32(len(sizes))

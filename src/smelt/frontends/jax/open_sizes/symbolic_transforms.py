@@ -21,9 +21,7 @@ from smelt.frontends.jax.patching.replacement import Function
 
 
 def _interleave(original: Function) -> Function:
-    """Return a replacement of ``_dct_interleave``: even elements, then the odd ones from
-    the end.
-    """
+    """Return a replacement of ``_dct_interleave`` for a symbolic size."""
 
     def interleave(x: Any, axis: int) -> Any:
         """Return elements 0, 2, 4, ..., 5, 3, 1 along ``axis``."""
@@ -58,9 +56,11 @@ def _take_along(x: Any, positions: Any, axis: int) -> Any:
 
 
 def swapped_rows(pivots: Any, size: Any) -> Any:
-    """Return the order of ``size`` rows, int32 ``[..., size]``, after the swaps in ``pivots [...,
-    k]``."""
+    """Return the order of ``size`` rows after the swaps of an LU decomposition.
 
+    ``pivots`` is int32 ``[..., k]``: step i exchanges row i and row ``pivots[..., i]``. The result
+    is int32 ``[..., size]``.
+    """
     positions = jnp.arange(size, dtype=np.int32)
 
     def swap(i: Any, rows: Any) -> Any:

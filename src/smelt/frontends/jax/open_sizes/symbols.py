@@ -30,7 +30,10 @@ class _InputDim(NamedTuple):
 
 @dataclass(frozen=True)
 class Algebra:
-    """The meaning of leaves and operations of a dim expression."""
+    """The meaning of a dim expression: functions for its symbols, numbers and operations.
+
+    Two examples are the text of an ONNX dim, and values that the model computes.
+    """
 
     symbol: Callable[[str], object]
     number: Callable[[int], object]
@@ -107,14 +110,14 @@ class Symbols:
     """
 
     def __init__(self, builder: Builder) -> None:
-        """Begin without inputs; ``_sources`` has the input dims that contain each symbol."""
+        """Begin without inputs; ``bind`` adds them."""
         self._builder = builder
-        self._sources: dict[str, list[_InputDim]] = {}
+        self._sources: dict[str, list[_InputDim]] = {}  # the input dims that contain each symbol
         self._dims: dict[str, ir.SymbolicDim] = {}
         self._shapes: dict[tuple[int | str, ...], ir.Shape] = {}
         self._texts: dict[int, tuple[Dim, str]] = {}
         self._values: dict[str, ir.Value] = {}
-        self._counts: set[ir.Value] = set()  # values known to be at least 0
+        self._nonnegative: set[ir.Value] = set()  # run-time values known to be at least 0
 
     def dim(self, dim: Dim) -> int | ir.SymbolicDim:
         """Return ``dim`` as an ONNX dim."""
@@ -145,8 +148,9 @@ class Symbols:
         return cached[1]
 
     def bind(self, value: ir.Value, dims: Sequence[Dim]) -> None:
-        """Record that the graph input ``value`` has the sizes ``dims``; symbols are computed from
-        these.
+        """Record that the graph input ``value`` has the sizes ``dims``.
+
+        The model computes symbols from recorded sizes.
         """
         for axis, dim in enumerate(dims):
             for name in symbols_in(dim):
@@ -163,7 +167,7 @@ class Symbols:
             if bare_dims:
                 solved[name] = bare_dims[0]
         count = -1
-        while count < len(solved):
+        while count < len(solved):  # until a round solves no further symbol
             count = len(solved)
             for name, sources in self._sources.items():
                 if name in solved:
@@ -191,21 +195,24 @@ class Symbols:
         if key not in self._values:
             self._values[key] = self._builder.const_i64([number])
             if number >= 0:
-                self._counts.add(self._values[key])
+                self._nonnegative.add(self._values[key])
         return self._values[key]
 
     def _apply(self, operation: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """Return ``a operation b`` at run time, with floor division."""
         build = self._builder.op
-        counts = [operand in self._counts for operand in (a, b)]
-        if operation == "//" and not all(counts):
+        nonnegative = [operand in self._nonnegative for operand in (a, b)]
+        if operation == "//" and not all(nonnegative):
             # ONNX Div truncates; a - mod(a, b) is a multiple of b, so truncation is floor.
             return build("Div", build("Sub", a, build("Mod", a, b)), b)
         names = {"+": "Add", "-": "Sub", "*": "Mul", "%": "Mod", "max": "Max", "min": "Min"}
         result = build("Div" if operation == "//" else names[operation], a, b)
-        is_count = any(counts) if operation == "max" else operation != "-" and all(counts)
-        if is_count:
-            self._counts.add(result)
+        if operation == "max":
+            is_nonnegative = any(nonnegative)
+        else:
+            is_nonnegative = operation != "-" and all(nonnegative)
+        if is_nonnegative:
+            self._nonnegative.add(result)
         return result
 
     def symbol(self, name: str) -> ir.Value:
@@ -213,7 +220,7 @@ class Symbols:
         cached = self._values.get(name)
         if cached is None:
             cached = self._values[name] = self._solve(name)
-            self._counts.add(cached)
+            self._nonnegative.add(cached)
         return cached
 
     def _solve(self, name: str) -> ir.Value:
@@ -237,7 +244,7 @@ class Symbols:
 
 
 def _as_value(result: object) -> ir.Value:
-    """Return ``result``; ``evaluate`` is generic, and over values it returns a value."""
+    """Return ``result`` with the type Value; the results of ``evaluate`` have type object."""
     assert isinstance(result, ir.Value)
     return result
 

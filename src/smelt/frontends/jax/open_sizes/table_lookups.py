@@ -26,25 +26,26 @@ def integer_keys(frame: FrameType) -> Iterator[int]:
     Integers inside of tuple keys count. If the expression itself builds a table, all integers in
     the expression are yielded.
     """
-    parts = _parts(frame)
-    builds_table = any(part.opname in _TABLE_BUILDERS for part in parts)
+    instructions = _instructions_of_expression(frame)
+    builds_table = any(instruction.opname in _TABLE_BUILDERS for instruction in instructions)
     names = {**frame.f_globals, **frame.f_locals}
-    value: Any = None
-    for part in parts:
-        if part.opname.startswith(_NAMES):
-            variables = part.argval if isinstance(part.argval, tuple) else (part.argval,)
+    value: Any = None  # the value that the last instruction loads
+    for instruction in instructions:
+        operation, argument = instruction.opname, instruction.argval
+        if operation.startswith(_NAMES):
+            variables = argument if isinstance(argument, tuple) else (argument,)
             for name in variables:
                 value = names.get(name)
                 yield from _keys(value)
-        elif part.opname in _ATTRIBUTES:
-            value = inspect.getattr_static(value, part.argval, None)
+        elif operation in _ATTRIBUTES:
+            value = inspect.getattr_static(value, argument, None)
             yield from _keys(value)
-        elif part.opname.startswith(("LOAD_CONST", "LOAD_SMALL_INT")):
-            value = part.argval
+        elif operation.startswith(("LOAD_CONST", "LOAD_SMALL_INT")):
+            value = argument
             yield from _integers(value) if builds_table else _keys(value)
 
 
-def _parts(frame: FrameType) -> list[dis.Instruction]:
+def _instructions_of_expression(frame: FrameType) -> list[dis.Instruction]:
     """Return the instructions of the expression that ``frame`` evaluates, in order."""
     instructions = list(dis.get_instructions(frame.f_code))
     current = next(
@@ -61,14 +62,16 @@ def _parts(frame: FrameType) -> list[dis.Instruction]:
 
 
 def _span(instruction: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return line and column of both ends of the source; (0, 0) if Python does not know them."""
+    """Return ``(line, column)`` of the begin and the end of the instruction's source text.
+
+    Both are (0, 0) if Python does not know them.
+    """
     position = instruction.positions
     if position is None or position.lineno is None or position.end_lineno is None:
         return (0, 0), (0, 0)
-    return (position.lineno, position.col_offset or 0), (
-        position.end_lineno,
-        position.end_col_offset or 0,
-    )
+    begin = position.lineno, position.col_offset or 0
+    end = position.end_lineno, position.end_col_offset or 0
+    return begin, end
 
 
 def _keys(value: Any) -> Iterator[int]:

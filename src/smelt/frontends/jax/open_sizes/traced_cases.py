@@ -82,7 +82,7 @@ def have_one_type(case: Choice) -> bool:
 
 
 def result_types(case: Case) -> list[compat.Aval]:
-    """Return the result types of all cases; a dim that differs between cases gets a new name."""
+    """Return the result types that cover all cases; a dim that differs gets a new name."""
     leaves = leaves_of(case)
     if isinstance(case, Leaf):
         return [variable.aval for variable in case.closed.jaxpr.outvars]
@@ -109,8 +109,10 @@ def _symbols(atoms: Sequence[compat.Atom]) -> list[str]:
 
 
 def _common_dim(dims: Sequence[compat.Dim], scopes: Sequence[SymbolicScope | None]) -> str:
-    """Return the text of one dim that equals each of ``dims`` in its scope, a symbolic dim if
-    possible; empty if there is none."""
+    """Return the text of a dim that equals each of ``dims`` in its scope; empty if there is none.
+
+    A symbolic dim is preferred: in the scope of ``N == 3``, the dim ``N`` equals 3.
+    """
     texts = sorted({str(dim) for dim in dims}, key=lambda text: text.isdecimal())
     for text in texts:
         if all(

@@ -37,11 +37,10 @@ class Exact:
 
 
 def exact_value(value: Any, cache: dict[int, Exact | None] | None = None) -> Exact | None:
-    """Return the exact number that ``value``, a number, a size or a traced scalar, has in every
-    run.
+    """Return the exact number of ``value``: a number, a size or a traced scalar.
 
-    Returns None if it depends on data, is rounded, or has a denominator above ``MAX_DENOMINATOR``.
-    ``cache`` holds the results for traced scalars by ``id``.
+    The number may contain symbolic sizes. Returns None if it depends on data, is rounded, or has a
+    denominator above ``MAX_DENOMINATOR``. ``cache`` holds results for traced scalars by ``id``.
     """
     cache = {} if cache is None else cache
     if is_symbolic(value):
@@ -147,4 +146,4 @@ def range_length(bounds: Sequence[Any], maximum: Callable[[int, Dim], Dim]) -> D
     if is_symbolic(step) or step == 0:
         return None
     distance, gap = (end - first, step) if step > 0 else (first - end, -step)
-    return maximum(0, distance + gap - 1) // gap
+    return maximum(0, distance + gap - 1) // gap  # distance / gap, rounded up

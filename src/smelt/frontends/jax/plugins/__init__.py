@@ -1,2 +1,4 @@
-"""Lowerings: one folder per subject, one module per family of primitives; all are found by
-import."""
+"""Lowerings of JAX primitives: one folder per subject, one module per family of primitives.
+
+Importing a module registers its lowerings.
+"""

@@ -89,8 +89,9 @@ after their conversion.
 
 
 def _mask(cx: Lowering, position: int) -> ir.Value | None:
-    """Return the booleans from which operand ``position`` was cast; None unless they have the full
-    shape.
+    """Return the booleans from which operand ``position`` was cast.
+
+    None if it was not cast from booleans, or if its shape is not the result's.
     """
     operand = cx.operands[position]
     node = operand.value.producer()
@@ -127,8 +128,10 @@ def div(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lowers("rem", broadcasts=True)
 def rem(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Return the remainder with the sign of the dividend; a zero divisor gives the dividend, as in
-    XLA."""
+    """Return the remainder, which has the sign of the dividend.
+
+    A divisor of 0 gives the dividend, as in XLA.
+    """
     if not _needs_guard(a, b):
         return cx.op("Mod", a, b, fmod=1)
     zero, safe = _safe_divisor(cx, b)
@@ -170,11 +173,8 @@ def _all_ones(cx: Lowering, like: ir.Value) -> ir.Value:
 
 @lowers("select_n", broadcasts=True)
 def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value | Operand:
-    """Return ``cases[which]`` element by element; ``which`` holds booleans or integers.
-
-    Equal cases need no choice.
-    """
-    if all(case is cases[0] for case in cases):
+    """Return ``cases[which]`` element by element; ``which`` holds booleans or integers."""
+    if all(case is cases[0] for case in cases):  # All cases are one value.
         return cx.operands[-1]
     if which.dtype == BOOL:
         return where(cx, which, cases[-1], cases[0])

@@ -57,8 +57,8 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
 def _fraction_in(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value | None:
     """Return the significand bits if ``x`` holds the bits of floats in [1, 2), else None.
 
-    ``x`` must be the Or of the bits of 1.0 with words shifted right until they fit the significand.
-    JAX draws random floats so; then arithmetic can replace the bitcast.
+    JAX draws random floats as ``bitcast(random_bits >> 9 | bits_of_one) - 1`` (9 for float32). This
+    function recognizes the Or, and ``one_plus_fraction`` then replaces the bitcast.
     """
     form, node = FORMATS.get(to), x.producer()
     if to not in EXACT or form is None or node is None or node.op_type != "BitwiseOr":
@@ -87,8 +87,9 @@ EXACT = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def one_plus_fraction(cx: Lowering, fraction: ir.Value, to: ir.DataType) -> ir.Value:
-    """Return ``1 + fraction / 2^mantissa``; ``fraction`` has at most that many bits, so no step
-    rounds.
+    """Return ``1 + fraction / 2^m``, where m is the number of significand bits of the type ``to``.
+
+    ``fraction`` has at most m bits, so no step rounds.
     """
     scale = cx.constant(np.asarray(2.0 ** -FORMATS[to].mantissa, to.numpy()))
     return cx.op(

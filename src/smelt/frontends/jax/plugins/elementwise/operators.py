@@ -18,7 +18,10 @@ from smelt.operators.formula import Elementwise
 
 
 def rule_for(row: Row) -> Rule:
-    """Return the lowering to the operator of ``row``; it refuses a requested accuracy."""
+    """Return the lowering to the operator of ``row``.
+
+    JAX's elementwise functions accept an ``accuracy``, which the lowering refuses.
+    """
 
     def lower(cx: Lowering, *operands: ir.Value, accuracy: object = None) -> ir.Value:
         """Lower to the operator of the row."""

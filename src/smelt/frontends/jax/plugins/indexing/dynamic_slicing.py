@@ -18,11 +18,10 @@ from smelt.frontends.jax.registry import lowers
 def dynamic_slice(
     cx: Lowering, x: ir.Value, *starts: ir.Value, slice_sizes: Sequence[Dim]
 ) -> ir.Value:
-    """Return the slice of ``slice_sizes``; each start is clamped so that the slice lies inside
-    ``x``.
+    """Return the slice of ``slice_sizes``; each start is clamped so that the slice lies in ``x``.
 
-    One sliced dim of symbolic size is read by Gather, from which shape inference knows the new
-    size.
+    A slice along one dim of symbolic size is a Gather, because shape inference knows its size. For
+    a Slice with computed bounds it does not.
     """
     shape = cx.avals_in[0].shape
     axes = [i for i, size in enumerate(shape) if not same_size(size, slice_sizes[i])]
@@ -42,8 +41,9 @@ def dynamic_slice(
 def dynamic_update_slice(
     cx: Lowering, x: ir.Value, update: ir.Value, *starts: ir.Value
 ) -> ir.Value:
-    """Return ``x`` with ``update`` written: by ScatterND if its rows are long, else by joining
-    slices.
+    """Return ``x`` with ``update`` written at ``starts``.
+
+    If the rows are long or few, by ScatterND; else by joining slices.
     """
     shape, sizes = cx.avals_in[0].shape, cx.avals_in[1].shape
     if any(isinstance(size, int) and size == 0 for size in sizes):
@@ -77,9 +77,10 @@ def _scatters_fast(shape: Sequence[Dim], sizes: Sequence[Dim], axes: Sequence[in
 
 
 def _row_indices(cx: Lowering, sizes: Sequence[Dim], firsts: Mapping[int, ir.Value]) -> ir.Value:
-    """Return ``[*lead, columns]``: where each row of an update of ``sizes`` goes.
+    """Return ScatterND's indices for an update of ``sizes``: ``[*sizes[:n], n]``, n indexed axes.
 
-    ``firsts`` holds the index of the update's first element on each axis that it covers in part.
+    They say where each row of the update goes. ``firsts`` holds the index of the update's first
+    element on each axis that it covers in part; the last of these axes is the last indexed one.
     """
     lead = list(sizes[: max(firsts) + 1])
     columns = []

@@ -30,7 +30,11 @@ def gather(
     mode: object,
     fill_value: float | None,
 ) -> ir.Value:
-    """Lower ``gather`` to Gather, Slice or GatherND; dropped indices give the fill value."""
+    """Lower ``gather`` to Gather, Slice or GatherND.
+
+    In the mode that drops indices out of bounds, they give the fill value. In other modes they are
+    clipped, so a dim that a window covers needs no index: its start clips to 0.
+    """
     bounds_mode = indices.mode_of(cx, mode)
     shape = cx.avals_in[0].shape
     mapped = [int(dim) for dim in dimension_numbers.start_index_map]
@@ -83,7 +87,7 @@ def _clip_starts(
 
 
 def _fill(value: float | None, dtype: np.dtype) -> np.ndarray:
-    """Return the value that JAX writes where an index is out of bounds."""
+    """Return the value that JAX writes where an index is out of bounds; ``value`` if it is set."""
     if value is not None:
         return np.asarray(value).astype(dtype)
     if dtype.kind == "i":
@@ -147,6 +151,25 @@ def _take_windows(
     if rank == 1 and not batching:
         return _slice(cx, x, index, mapped, slice_sizes, sorted(collapsed))
     windows = [None if dim in collapsed else slice_sizes[dim] for dim in mapped]
+    gathered, dim_labels = _gather_nd(cx, x, index, mapped, numbers, windows)
+    return indices.rearranged(cx, gathered, dim_labels, wanted_labels)
+
+
+def _gather_nd(
+    cx: Lowering,
+    x: ir.Value,
+    index: ir.Value,
+    mapped: Sequence[int],
+    numbers: Any,
+    windows: Sequence[Dim | None],
+) -> tuple[ir.Value, list[object]]:
+    """Return the windows of ``x`` by one GatherND, and the labels of the result's dims.
+
+    ``windows`` has the window size of each indexed dim, None for a collapsed one.
+    """
+    rank = len(cx.avals_in[1].shape)
+    batching = [int(dim) for dim in numbers.operand_batching_dims]
+    other_dims = [d for d in range(len(cx.avals_in[0].shape)) if d not in (*mapped, *batching)]
     index = indices.windowed(cx, index, rank, windows)
     window_dims = [dim for dim, size in zip(mapped, windows, strict=True) if size is not None]
     batching_index_dims = [int(dim) for dim in numbers.start_indices_batching_dims]
@@ -161,7 +184,7 @@ def _take_windows(
         *window_dims,
         *other_dims,
     ]
-    return indices.rearranged(cx, gathered, dim_labels, wanted_labels)
+    return gathered, dim_labels
 
 
 def _take_along(
@@ -194,8 +217,10 @@ def _slice(
 
 
 def _labels(numbers: Any, out_rank: int, rank: int) -> list[object]:
-    """Return a label for each dim of the result: a number is an operand dim, ``bN`` an index
-    dim."""
+    """Return a label for each dim of JAX's result: a number is an operand dim, ``bN`` an index dim.
+
+    ``rearranged`` brings the dims of a Gather into this order.
+    """
     dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     kept_dims = iter(dim for dim in range(rank) if dim not in dropped)
     offsets = {int(dim) for dim in numbers.offset_dims}

@@ -28,7 +28,7 @@ def mode_of(cx: Lowering, mode: object) -> str:
 
 
 def in_bounds(cx: Lowering, index: ir.Value, limits: Sequence[Dim], sizes: Sequence[Dim]) -> bool:
-    """True if every start is a constant whose window provably lies inside."""
+    """True if ``index`` is a constant and each window provably lies inside its dim."""
     starts_array = cx.known(index)
     if starts_array is None:
         return False
@@ -75,13 +75,13 @@ def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | N
     if any(is_symbolic(size) for size in shape):
         return _counted_windows(cx, starts, windows)
     offsets = np.zeros((*shape, len(windows)), np.int64)
-    inner = 0
+    window_dim = 0
     for column, size in enumerate(windows):
         if size is not None:
-            along = [1] * len(shape)
-            along[inner] = size
-            offsets[..., column] = np.arange(size).reshape(along)
-            inner += 1
+            along_window_dim = [1] * len(shape)
+            along_window_dim[window_dim] = size
+            offsets[..., column] = np.arange(size).reshape(along_window_dim)
+            window_dim += 1
     return cx.op("Add", starts, cx.constant(offsets))
 
 
@@ -90,18 +90,17 @@ def _counted_windows(cx: Lowering, starts: ir.Value, windows: Sequence[Dim | Non
 
     One Add per window dim changes only the column of that dim.
     """
-    window_dims = sum(size is not None for size in windows)
-    inner = 0
+    window_rank = sum(size is not None for size in windows)
+    window_dim = 0
     for column, size in enumerate(windows):
         if size is None:
             continue
-        numbers = cx.unsqueeze(
-            counted(cx, size, np.dtype(np.int64)), [d for d in range(window_dims + 1) if d != inner]
-        )
+        other_dims = [d for d in range(window_rank + 1) if d != window_dim]
+        offsets = cx.unsqueeze(counted(cx, size, np.dtype(np.int64)), other_dims)
         unit_column = np.zeros(len(windows), np.int64)
         unit_column[column] = 1
-        starts = cx.op("Add", starts, cx.op("Mul", numbers, cx.constant(unit_column)))
-        inner += 1
+        starts = cx.op("Add", starts, cx.op("Mul", offsets, cx.constant(unit_column)))
+        window_dim += 1
     return starts
 
 

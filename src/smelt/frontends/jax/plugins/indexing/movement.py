@@ -24,7 +24,7 @@ def reshape(
 ) -> ir.Value | Operand:
     """Reshape ``x``, after a transposition to ``dimensions`` if they are set.
 
-    Added leading dims of 1 stay a delayed broadcast of the Operand.
+    A reshape that only adds leading dims of 1 needs no node: an ``Operand`` broadcasts such dims.
     """
     if dimensions is not None:
         x = cx.transpose(x, dimensions)
@@ -58,7 +58,10 @@ def broadcast_in_dim(
 
 @lowers("broadcast_to", broadcasts=True)
 def broadcast_to(cx: Lowering, x: ir.Value, *, shape: Sequence[Dim]) -> Operand:
-    """Delay the broadcast, see ``Operand``; indices of references are broadcast this way."""
+    """Return the operand; ``Operand`` broadcasts where a reader needs the full shape.
+
+    JAX broadcasts the indices of a ``Ref`` by this primitive.
+    """
     return cx.operands[0]
 
 

@@ -13,6 +13,7 @@ from smelt.frontends.jax.registry import lowers
 SHORT = (ir.DataType.INT16, ir.DataType.UINT16)
 
 Config = Sequence[tuple[Dim, Dim, int]]
+"""For each dim, how many elements to add before, after and between the elements."""
 
 
 @lowers("pad")
@@ -24,8 +25,7 @@ def pad(cx: Lowering, x: ir.Value, value: ir.Value, *, padding_config: Config) -
 def padded(
     cx: Lowering, x: ir.Value, value: ir.Value, shape: Sequence[Dim], config: Config
 ) -> ir.Value:
-    """Return ``x`` (of ``shape``) padded by ``(low, high, between)`` elements of ``value`` on each
-    dim.
+    """Return ``x``, which has ``shape``, padded with ``value`` as ``config`` says.
 
     Elements between others are inserted first. Then the edges grow, or are cut where the number is
     negative. A symbolic number may be negative at some sizes only, so it gets both a Pad and a
@@ -46,11 +46,13 @@ def padded(
 
 
 def _end(size: Dim, cut: Dim) -> Dim:
-    """Return the Slice end for a dim of ``size`` elements that loses its last ``cut``.
+    """Return the Slice end for a dim of ``size`` elements that loses its last ``cut`` elements.
 
-    A known cut counts from the back, so the end is a constant for any size; 2^62 means the end.
+    A known cut counts from the back, so the end is a constant for any size.
     """
-    return size - cut if is_symbolic(cut) else -cut or 2**62
+    if is_symbolic(cut):
+        return size - cut
+    return -cut if cut else 2**62  # A Slice clamps its end to the size.
 
 
 def as_int(count: Dim) -> Dim:
@@ -81,10 +83,10 @@ def _grow(
 def edged(
     cx: Lowering, x: ir.Value, pads: ir.Value, value: ir.Value, axes: Sequence[int]
 ) -> ir.Value:
-    """Return ``x`` with ``value`` around it; ``pads`` has the low, then the high counts of
-    ``axes``.
+    """Return ``x`` with ``value`` around it, by Pad.
 
-    16-bit integers are padded as int32, for runtimes without 16-bit kernels.
+    ``pads`` has the counts before each axis of ``axes``, then the counts after each. 16-bit
+    integers are padded as int32, for runtimes without 16-bit kernels.
     """
     assert x.dtype is not None
     wide = ir.DataType.INT32 if x.dtype in SHORT else x.dtype
@@ -95,8 +97,10 @@ def edged(
 def _dilated(
     cx: Lowering, x: ir.Value, value: ir.Value, sizes: Sequence[Dim], axis: int, between: int
 ) -> tuple[ir.Value, Dim]:
-    """Return ``x`` with ``between`` elements of ``value`` between neighbors on ``axis``, and its
-    size.
+    """Return ``x`` with ``between`` elements of ``value`` between neighbors, and the new size.
+
+    Each element becomes a row, padded by ``between`` elements. The rows are joined, and the last
+    row's padding is cut off.
     """
     size = sizes[axis]
     x = cx.unsqueeze(x, [axis + 1])

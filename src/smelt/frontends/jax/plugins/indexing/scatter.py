@@ -75,9 +75,9 @@ for _primitive, _reduction in REDUCTIONS.items():
 class Roles:
     """The role of each operand dim in a scatter.
 
-    ``batching``, ``mapped`` and ``partial`` dims have a column in the index; a window covers
-    ``full`` dims. ``windows[dim]`` is the window size of a dim; dims that the updates lack have
-    none.
+    ScatterND's index has a column for each ``batching``, ``mapped`` and ``partial`` dim. JAX's
+    index has one for each ``mapped`` dim only. A window covers ``full`` dims. ``windows`` holds the
+    window size of each dim that the updates have.
     """
 
     batching: list[int]
@@ -131,24 +131,27 @@ def _scatter(
         return _with_window(cx, (x, updates), roles, box, reduction)
     order = [*roles.indexed, *roles.full]
     data = cx.transpose(x, order)
-    index, dropped = _index(cx, starts, numbers, roles, mode)
+    index, dropped = _scatter_nd_index(cx, starts, numbers, roles, mode)
     if dropped:
         zero = cx.constant(np.zeros((), np.dtype(cx.avals_in[0].dtype)))
         data = edged(cx, data, cx.const_i64([0, 1]), zero, [0])
-    update_window_dims = [int(dim) for dim in numbers.update_window_dims]
-    scatter_update_dims = [
-        i for i in range(len(cx.avals_in[2].shape)) if i not in update_window_dims
-    ]
-    update_dim_of = dict(zip(sorted(roles.windows), update_window_dims, strict=True))
-    window_update_dims = [update_dim_of[dim] for dim in roles.indexed if dim in update_dim_of]
-    updates = cx.transpose(
-        updates,
-        [*scatter_update_dims, *window_update_dims, *(update_dim_of[dim] for dim in roles.full)],
-    )
+    updates = cx.transpose(updates, _update_dims_in_order(cx, numbers, roles))
     data = _scatter_reduced(cx, data, index, updates, reduction)
     if dropped:
         data = cx.slice(data, [0], [shape[order[0]]], [0])
     return indices.rearranged(cx, data, order, range(len(shape)))
+
+
+def _update_dims_in_order(cx: Lowering, numbers: Any, roles: Roles) -> list[int]:
+    """Return the dims of the updates in ScatterND's order.
+
+    First the dims of the index, then the window dims of indexed dims, then those of full dims.
+    """
+    window_dims = [int(dim) for dim in numbers.update_window_dims]
+    index_dims = [i for i in range(len(cx.avals_in[2].shape)) if i not in window_dims]
+    update_dim_of = dict(zip(sorted(roles.windows), window_dims, strict=True))
+    indexed = [update_dim_of[dim] for dim in roles.indexed if dim in update_dim_of]
+    return [*index_dims, *indexed, *(update_dim_of[dim] for dim in roles.full)]
 
 
 def _with_window(
@@ -199,12 +202,12 @@ def _with_nan(
     return cx.op("Where", nan, cx.const_like(np.nan, data), result)
 
 
-def _index(
+def _scatter_nd_index(
     cx: Lowering, starts: ir.Value, numbers: Any, roles: Roles, mode: object
 ) -> tuple[ir.Value, bool]:
-    """Return the index of every updated element, and whether some may point past the last row.
+    """Return ScatterND's index of every updated element, and whether updates may be dropped.
 
-    Updates out of bounds go past the last row, in a mode that drops them.
+    A dropped update gets an index past the last row.
     """
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
     index, valid = _clip_or_mask(cx, cx.cast(starts, ir.DataType.INT64), roles, mode)
@@ -227,9 +230,9 @@ def _index(
 def _clip_or_mask(
     cx: Lowering, index: ir.Value, roles: Roles, mode: object
 ) -> tuple[ir.Value, ir.Value | None]:
-    """Return the starts, and a mask of those in bounds; None as the mask if all are.
+    """Return the starts, and a mask that is True for starts in bounds.
 
-    Mode clip clips the starts; in every other mode, starts out of bounds are masked.
+    In mode clip the starts are clipped. The mask is None if all starts are in bounds.
     """
     bounds_mode = indices.mode_of(cx, mode)
     limits = [cx.avals_in[0].shape[dim] for dim in roles.mapped]
@@ -244,13 +247,15 @@ def _clip_or_mask(
 
 
 def _batch_columns(cx: Lowering, numbers: Any, roles: Roles) -> list[ir.Value]:
-    """Return, for each batch dim, an index column with the batch number."""
+    """Return an index column for each batch dim: the number of the batch, 0, 1, 2, ...
+
+    A column has the shape of ``starts`` with a last dim of 1.
+    """
     shape, batch = cx.avals_in[0].shape, cx.avals_in[1].shape[:-1]
     columns = []
     positions = [int(dim) for dim in numbers.scatter_indices_batching_dims]
     for dim, position in zip(roles.batching, positions, strict=True):
-        along_dim = cx.unsqueeze(
-            counted(cx, shape[dim], np.dtype(np.int64)), range(1, len(batch) - position + 1)
-        )
+        batch_numbers = counted(cx, shape[dim], np.dtype(np.int64))
+        along_dim = cx.unsqueeze(batch_numbers, range(1, len(batch) - position + 1))
         columns.append(cx.op("Expand", along_dim, cx.shape_value([*batch, 1])))
     return columns

@@ -1,4 +1,7 @@
-"""Lower ``scatter`` with a function, applied once to an element for each index that names it."""
+"""Lower a scatter that applies a function, as ``x.at[i].apply(f)`` does.
+
+An element that several indices name gets the function as often.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,7 @@ def applied(
         counts = lax.scatter_add(jnp.zeros(x.shape, jnp.int32), starts, ones, numbers, mode=mode)
 
         def one_round(round_number: Any, x: Any) -> Any:
-            """Apply the function to the elements that are indexed more than
-            ``round_number`` times.
-            """
+            """Apply the function to elements that more than ``round_number`` indices name."""
             return jnp.where(counts > round_number, function(x, x)[0], x)
 
         return one_round(0, x) if unique else lax.fori_loop(0, counts.max(initial=0), one_round, x)

@@ -16,7 +16,7 @@ from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.plugins.indexing.dynamic_slicing import FEW_ROWS, LONG_ROW
 
 Box: TypeAlias = Mapping[int, tuple[int, int]]
-"""Start and end of the window on each dim that it does not cover."""
+"""Start and end of a window on each dim that it covers only in part."""
 
 
 def box_of(
@@ -26,11 +26,11 @@ def box_of(
     partial: Sequence[int],
     windows: Mapping[int, Dim],
 ) -> Box | None:
-    """Return the window of a scatter, or None if ScatterND is needed or not slower.
+    """Return the one window of a scatter at constant ``starts``; None if ScatterND computes it.
 
     ``starts`` has a column for each dim in ``mapped``. The window covers ``partial`` dims in part;
-    ``windows`` holds its sizes (1 if absent). The scatter must have one window, known to lie
-    inside.
+    ``windows`` holds its sizes (1 if absent). None unless the window is known to lie inside, and
+    if ScatterND is as fast.
     """
     first_indices, shape = cx.known(starts), cx.avals_in[0].shape
     if first_indices is None or first_indices.ndim != 1:

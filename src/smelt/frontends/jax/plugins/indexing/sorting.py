@@ -17,9 +17,9 @@ SORTABLE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataTyp
 def sort(
     cx: Lowering, *operands: ir.Value, dimension: int, is_stable: bool, num_keys: int
 ) -> tuple[ir.Value, ...]:
-    """Return the operands in the order of the first ``num_keys`` of them.
+    """Return the operands in the order of the first ``num_keys`` operands, the keys.
 
-    Like a radix sort: stably by the last key first, by the first key last.
+    One stable sort per key, the last key first, orders ties of a key by the keys after it.
     """
     axis, size = int(dimension), cx.avals_in[0].shape[int(dimension)]
     order: ir.Value | None = None
@@ -87,8 +87,10 @@ def _in_total_order(cx: Lowering, x: ir.Value, axis: int, count: Dim, negated: b
 
 
 def _total_key(cx: Lowering, x: ir.Value, negated: bool) -> ir.Value:
-    """Return float64 keys in the order of ``x``: -0 is -1e-300, magnitudes stop at 1e300, NaN is
-    inf.
+    """Return float64 keys that TopK sorts in JAX's total order of the floats ``x``.
+
+    -0 becomes -1e-300, which is below 0. Infinities become 1e300 and -1e300, and NaN becomes inf,
+    or -inf if ``negated``. Floats of 32 bits have no magnitudes near these.
     """
     wide = cx.cast(x, ir.DataType.DOUBLE)
     number = cx.op("Where", is_negative_zero(cx, wide), cx.const_like(-1e-300, wide), wide)

@@ -32,7 +32,7 @@ def bounded(
 ) -> tuple[ir.Value, ir.Value | None]:
     """Return the index clipped to ``[0, limit)``, and in mode drop a mask of indices in bounds.
 
-    An int32 index stays int32, because runtimes take both types.
+    An int32 index stays int32, because runtimes accept both types.
     """
     index = cx.squeeze(starts, [len(cx.avals_in[1].shape) - 1])
     stays_int32 = index.dtype == ir.DataType.INT32 and not is_symbolic(limit) and limit < 2**31

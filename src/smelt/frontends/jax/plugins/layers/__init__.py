@@ -1,5 +1,5 @@
-"""Library layers that are faster to trace as one equation, and their lowerings.
+"""Layers of JAX, flax and equinox that are traced as one equation, and their lowerings.
 
-Each file replaces a library function that took more than a seventh of a conversion (each was
-measured alone). JAX traces the function as usual if the library has changed its signature.
+Tracing such a layer by its own code took more than a seventh of a conversion. JAX traces the code
+as usual if a release of the library has changed the function's signature.
 """

@@ -95,8 +95,9 @@ def _nnx_arguments(
 def _is_covered(
     x: Any, mean: Any, var: Any, reduced: Any, features: Any, dtype: Any, epsilon: Any
 ) -> bool:
-    """True if the operator covers the call: float32 ``x`` of rank 2 or more, all dims but the last
-    reduced.
+    """True if BatchNormalization computes the call.
+
+    It does for float32 ``x`` of rank 2 or more whose statistics are over all dims but the last.
     """
     if any(not isinstance(a, jax.Array) or a.dtype != np.float32 for a in (x, mean, var)):
         return False
@@ -123,11 +124,10 @@ binds(FLAX)
 
 
 def _linen_replacement(original: Function) -> Function:
-    """Return a replacement of linen's ``_normalize`` that binds the primitive if the operator
-    covers the call.
+    """Return a replacement of linen's ``_normalize`` that binds ``flax.batch_norm``.
 
-    linen creates or reads a layer's parameters inside ``_normalize``, so the replacement does this
-    too.
+    It calls linen's function if BatchNormalization does not compute the call. linen creates or
+    reads a layer's parameters inside ``_normalize``, so the replacement does, too.
     """
     bind = FLAX.primitive_of(original).bind
     signature = inspect.signature(original)

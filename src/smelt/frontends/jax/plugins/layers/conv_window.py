@@ -13,17 +13,21 @@ def result_sizes(
     padding: tuple[tuple[int, int], ...],
     dilation: tuple[int, ...],
 ) -> list[int]:
-    """Return how often the window fits into each dim of the padded image."""
-    facts = zip(image, kernel, strides, padding, dilation, strict=True)
+    """Return the spatial sizes of a convolution's result: how often the window fits into each dim.
+
+    ``image`` and ``kernel`` are spatial sizes.
+    """
+    dims = zip(image, kernel, strides, padding, dilation, strict=True)
     return [
-        (size + sum(pads) - dilated * (taps - 1) - 1) // stride + 1
-        for size, taps, stride, pads, dilated in facts
+        (size + sum(pads) - spacing * (taps - 1) - 1) // stride + 1
+        for size, taps, stride, pads, spacing in dims
     ]
 
 
 def is_window(image: Sequence[int], kernel: Sequence[int], window: dict[str, Any]) -> bool:
-    """True if Conv accepts all numbers of ``window`` (ints, no negative padding) and a
-    window fits.
+    """True if Conv accepts the strides, padding and dilation in ``window``, and one window fits.
+
+    Conv needs ints and no negative padding.
     """
     if any(len(numbers) != len(kernel) for numbers in window.values()):
         return False

@@ -93,7 +93,10 @@ def _is_off(dropout: Any, inference: bool | None) -> bool:
 
 
 def _batched(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
-    """Move the batch dim of each operand to the front; the mask may lack it."""
+    """Return the operands with the dim that ``vmap`` maps in front; the mask may lack that dim.
+
+    None if query, key or value lacks the dim: JAX then maps the layer's own code.
+    """
     moved = [
         operand if dim is None else jnp.moveaxis(operand, dim, 0)
         for operand, dim in zip(operands, dims, strict=True)

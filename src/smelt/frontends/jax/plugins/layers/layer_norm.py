@@ -53,7 +53,10 @@ def with_rank_of(array: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def flax_statistics(x: jax.Array, axes: tuple[int, ...], fast: bool) -> tuple[Any, Any]:
-    """Return mean and variance as flax computes them for float32."""
+    """Return mean and variance over ``axes`` as flax computes them for float32.
+
+    ``fast`` is flax's ``use_fast_variance``: the mean of squares minus the square of the mean.
+    """
     mean = x.mean(axes)
     if fast:
         return mean, jnp.maximum(0.0, lax.square(x).mean(axes) - lax.square(mean))
@@ -82,9 +85,7 @@ def _equinox_reference(
 
 
 def _flax_arguments(layer: Any, x: Any, **others: Any) -> Call | None:
-    """Return the primitive's arguments for a flax layer, None if JAX must trace the call
-    as usual.
-    """
+    """Return the primitive's arguments for a flax layer; None if JAX must trace the call."""
     last = layer.reduction_axes in LAST and layer.feature_axes in LAST
     return flax_arguments(layer, x) if last and are_absent(others) else None
 
@@ -95,7 +96,7 @@ def are_absent(others: Mapping[str, Any]) -> bool:
 
 
 def flax_arguments(layer: Any, x: Any) -> Call | None:
-    """Return the primitive's arguments with parameters of the last dim.
+    """Return the primitive's arguments for a flax layer whose parameters have the last dim.
 
     None if JAX must trace the call as usual.
     """
@@ -151,7 +152,10 @@ def is_usual_epsilon(epsilon: Any) -> bool:
 
 
 def batched_first(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
-    """Move the batch dim of the first operand to the front; None if other operands have one."""
+    """Return the operands with the dim of the first one that ``vmap`` maps in front.
+
+    None if another operand is mapped, too: JAX then maps the layer's own code.
+    """
     if dims[0] is None or any(dim is not None for dim in dims[1:]):
         return None
     return in_front(operands[0], dims[0]), *operands[1:]

@@ -23,20 +23,21 @@ from smelt.frontends.jax.plugins.layers.batch_norm import has_vector
 from smelt.frontends.jax.plugins.layers.layer_norm import LAST, are_absent, is_usual_epsilon
 
 Read: TypeAlias = Callable[[Any, Any], dict[str, Any] | None]
-"""From a layer and its operand to the parameters of the primitive.
+"""``read(layer, x)`` returns the parameters of the primitive.
 
 None if JAX must trace the call as usual.
 """
 
 
 def _layer_norm_parameters(layer: Any, x: Any) -> dict[str, Any] | None:
-    """Return no parameters; None unless the layer normalizes over the last dim."""
+    """Return ``{}``, no further parameters; None unless the layer normalizes over the last dim."""
     return {} if layer.reduction_axes in LAST and layer.feature_axes in LAST else None
 
 
 def _group_norm_parameters(layer: Any, x: Any) -> dict[str, Any] | None:
-    """Return the number of groups; None for other axes, or groups that do not divide the
-    channels.
+    """Return the number of groups as a parameter.
+
+    None for reduction over chosen axes, and if the groups do not divide the channels.
     """
     if layer.reduction_axes is not None or x.ndim < 2:
         return None
@@ -48,7 +49,10 @@ def _group_norm_parameters(layer: Any, x: Any) -> dict[str, Any] | None:
 
 
 def _replacement_of(binding: Binding, read: Read) -> Callable[[Function], Function]:
-    """Return a function that replaces a layer's ``__call__`` by one that binds ``binding``."""
+    """Return a function from a layer's ``__call__`` to a method that binds the primitive.
+
+    ``binding`` names the primitive; ``read`` returns its parameters.
+    """
 
     def replacement(original: Function) -> Function:
         """Return the replacement of the method ``original``."""
@@ -81,7 +85,10 @@ def _replacement_of(binding: Binding, read: Read) -> Callable[[Function], Functi
 
 
 def _is_usual(layer: Any, x: Any) -> bool:
-    """True if everything is float32 and the layer's parameters exist."""
+    """True if the primitive computes the layer: float32 throughout, and parameters that exist.
+
+    Statistics across devices (``axis_name``) and sizes that are not numbers are excluded.
+    """
     if not isinstance(x, jax.Array) or x.dtype != np.float32 or not x.ndim:
         return False
     size, types = x.shape[-1], (layer.dtype or jnp.float32, layer.param_dtype)

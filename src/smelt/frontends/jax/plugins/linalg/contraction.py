@@ -45,7 +45,5 @@ def dot_general(
 
 
 def _ints(dims: Any) -> list[int] | None:
-    """Return the dims as a list of ints, None if there are none: ONNX has no empty list
-    attribute.
-    """
+    """Return the dims as a list of ints; None if it is empty, because ONNX has no empty list."""
     return [int(dim) for dim in dims] or None

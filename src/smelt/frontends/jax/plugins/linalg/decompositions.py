@@ -225,8 +225,9 @@ def symmetric_product(
 def smelt_node(
     cx: Lowering, name: str, *inputs: ir.Value, outputs: int = 1, **attributes: int
 ) -> tuple[ir.Value, ...]:
-    """Return the outputs of one ``smelt`` node; raises E102 unless all inputs are float32 or
-    float64.
+    """Return the outputs of one node of the ``smelt`` domain.
+
+    Raises Unsupported E102 unless all inputs are float32 or float64.
     """
     for value in inputs:
         check_real(value)
@@ -235,8 +236,9 @@ def smelt_node(
 
 
 def _resized(cx: Lowering, a: ir.Value, size: Dim, new_size: Dim, axis: int) -> ir.Value:
-    """Return ``a`` with ``axis``, of ``size`` elements, cut or zero-padded at the end to
-    ``new_size``.
+    """Return ``a`` with ``new_size`` elements on ``axis``: cut, or zero-padded at the end.
+
+    ``size`` is the present number of elements. If it is unknown which is larger, both are done.
     """
     missing, axis = max_dim(new_size - size, 0), len(cx.avals_in[0].shape) + axis
     if not _is_zero(missing):

@@ -65,8 +65,7 @@ def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
         """Return the new factor ``[n, n]``: a scan over the rows of ``r`` that carries ``w``."""
 
         def step(w: Any, row: tuple[Any, Any]) -> tuple[Any, Any]:
-            """Rotate row k of ``r`` with ``w`` so that ``w[k]`` becomes 0; return the new ``w`` and
-            row.
+            """Return the new ``w`` and row k of ``r``, rotated so that ``w[k]`` becomes 0.
 
             c = r[k, k] / h and s = w[k] / h with h = hypot(r[k, k], w[k]). Both are divided by the
             larger first, against overflow; if ``w[k]`` is 0, the rotation is the identity (as in
@@ -94,8 +93,9 @@ def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
 def custom_linear_solve(
     cx: Lowering, *_: ir.Value, const_lengths: Any, jaxprs: Any
 ) -> list[Operand]:
-    """Inline the jaxpr of the solver; its operands are its own constants and the
-    right-hand sides.
+    """Inline the jaxpr of the solver, the only one of four jaxprs that a model needs.
+
+    The operands are the constants of the four jaxprs, then the right-hand sides.
     """
     before = const_lengths.matvec + const_lengths.vecmat
     constants = cx.operands[before : before + const_lengths.solve]
@@ -111,9 +111,7 @@ def _solve(original: Function) -> Function:
     """
 
     def solve(a: Any, b: Any) -> Any:
-        """Return ``x`` of ``a @ x = b``; JAX's own solver handles every ``a`` that is not 1x1 or
-        2x2.
-        """
+        """Return ``x`` of ``a @ x = b``; JAX's solver computes it unless ``a`` is 1x1 or 2x2."""
         if a.dtype not in (jnp.float32, jnp.float64) or a.shape not in ((1, 1), (2, 2)):
             return original(a, b)
         return b / a[0] if a.shape == (1, 1) else _solve_two_rows(a, b)

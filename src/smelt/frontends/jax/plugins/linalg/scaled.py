@@ -58,8 +58,9 @@ def scaled_matmul(cx: Lowering, *_: ir.Value, preferred_element_type: Any) -> li
 
 
 def _scale_blocks(x: Any, scale: Any, axes: Sequence[int], rounded: Callable[[Any], Any]) -> Any:
-    """Return ``rounded(x * scale)``; each element of ``scale`` is repeated over its block of
-    ``axes``.
+    """Return ``x * scale`` in float32, rounded by ``rounded`` as its operands are.
+
+    Along each of ``axes``, one element of ``scale`` applies to a block of elements of ``x``.
     """
     x, scale = rounded(x.astype(np.float32)), rounded(scale.astype(np.float32))
     for axis in axes:

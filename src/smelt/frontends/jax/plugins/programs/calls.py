@@ -18,8 +18,9 @@ from smelt.frontends.jax.registry import lowers
 
 @lowers("jit", "pjit", broadcasts=True)
 def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
-    """Lower a jitted call to the function call that its mark requests; inline it if it
-    has no mark.
+    """Lower a jitted call to the ONNX function call that its mark requests.
+
+    A call without a mark is inlined.
     """
     name = str(params.get("name", ""))
     mark = marks.read_mark(name)

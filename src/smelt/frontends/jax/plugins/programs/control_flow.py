@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,21 +110,23 @@ def scan(
     num_carry: int,
     unroll: Any,
 ) -> tuple[ir.Value, ...]:
-    """Lower to a Scan, or to a Loop if there is nothing to scan over.
+    """Lower to a Scan, or to a Loop if there are no arrays to scan over.
 
     ONNX Runtime's Scan fails on empty inputs, so a length that may be 0 gets an If around the Scan.
     """
-    scan_operands = _operands(operands, cx.avals_in)
-    if len(scan_operands) > num_consts + num_carry and not is_positive(cx.symbols.dim(length)):
-        carry = scan_operands[num_consts : num_consts + num_carry]
-        if isinstance(length, int):
-            return _no_steps(cx, carry, cx.avals_out)
-        with_steps = partial(
-            _scanned, operands=scan_operands, avals=cx.avals_out, reverse=reverse, length=length
-        )
-        with_steps = partial(with_steps, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry)
-        return _if_any(cx, length, with_steps, partial(_no_steps, carry=carry, avals=cx.avals_out))
-    return _scanned(cx, scan_operands, cx.avals_out, reverse, length, jaxpr, num_consts, num_carry)
+    scan_operands, avals = _operands(operands, cx.avals_in), cx.avals_out
+    carry = scan_operands[num_consts : num_consts + num_carry]
+
+    def with_steps(cx: Lowering) -> Results:
+        """Return the results for a positive length."""
+        return _scanned(cx, scan_operands, avals, reverse, length, jaxpr, num_consts, num_carry)
+
+    has_xs = len(scan_operands) > num_consts + num_carry
+    if not has_xs or is_positive(cx.symbols.dim(length)):
+        return with_steps(cx)
+    if isinstance(length, int):
+        return _no_steps(cx, carry, avals)
+    return _if_any(cx, length, with_steps, lambda cx: _no_steps(cx, carry, avals))
 
 
 def _if_any(
@@ -153,8 +154,7 @@ def _scanned(
     num_consts: int,
     num_carry: int,
 ) -> Results:
-    """Return the results of a Scan over ``xs``; without ``xs``, those of a Loop of ``length``
-    steps.
+    """Return the results of a Scan over ``xs``; without ``xs``, of a Loop of ``length`` steps.
 
     ``operands`` are ``num_consts`` constants, ``num_carry`` carried values, then ``xs``.
     """
@@ -189,8 +189,10 @@ def _scan(
     reverse: bool,
     count: int,
 ) -> Results:
-    """Return the ``count`` results of a Scan with the body ``graph``: carries, then stacked
-    values."""
+    """Return the ``count`` results of a Scan with the body ``graph``.
+
+    Carried values come first, then stacked ones.
+    """
     values = [operand.value for operand in (*carry, *xs)]
     stacked = count - len(carry)
     return cx.ops(

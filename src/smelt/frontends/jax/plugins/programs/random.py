@@ -35,8 +35,9 @@ def threefry2x32(
 
 @lowers("iota_2x32_shape", broadcasts=True)
 def iota_2x32_shape(cx: Lowering, *, shape: Sequence[Dim]) -> tuple[Operand, Operand]:
-    """Return the high and the low 32 bits of the row-major element numbers of ``shape``
-    (uint32).
+    """Return the number of each element of ``shape``, in row-major order, as two uint32 arrays.
+
+    The first has the high 32 bits, the second the low ones.
     """
     dims = tuple(shape)
     size = prod(dims)

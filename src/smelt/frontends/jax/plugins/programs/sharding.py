@@ -70,10 +70,12 @@ def reduction(
     "all_to_all",
 )
 def exchange(cx: Lowering, x: ir.Value, **params: Any) -> ir.Value:
-    """Return the data of the single device, with or without a device dim."""
+    """Return ``x``, the data of the single device; some primitives add or drop a device dim.
+
+    ``ppermute`` with an empty permutation sends nothing, and then the device receives zeros.
+    """
     before, after = (tuple(avals[0].shape) for avals in (cx.avals_in, cx.avals_out))
     if len(params.get("perm", (0,))) == 0:
-        # A device that no other sends to receives zeros.
         return cx.expand(cx.const_like(0, x), after)
     return x if before == after else cx.reshape(x, after)
 

@@ -15,6 +15,7 @@ from smelt.frontends.jax.plugins.windows.windows import END
 from smelt.frontends.jax.registry import lowers
 
 COMBINED = {"cumprod": "mul", "cummax": "max", "cummin": "min"}
+"""For each cumulative primitive, the primitive that combines two elements."""
 
 SUMMED = {**WIDER, ir.DataType.UINT32: ir.DataType.INT64, ir.DataType.UINT64: ir.DataType.INT64}
 """Types in which CumSum computes instead; integers wrap to the same bits when cast back."""

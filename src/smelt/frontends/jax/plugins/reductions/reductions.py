@@ -26,6 +26,7 @@ REDUCERS = {
 }
 
 FOLDED = {"ReduceProd": "mul", "ReduceMax": "max", "ReduceMin": "min"}
+"""The primitive with which ``folded_by`` computes a reduction that runtimes lack for a type."""
 
 
 def _lower(op_type: str) -> Callable[..., ir.Value]:

@@ -35,10 +35,10 @@ def conv_general_dilated(
     preferred_element_type: Any,
     out_sharding: object,
 ) -> ir.Value:
-    """Lower a convolution of ``x`` by ``w``; both are transposed to batch, channels, window and
-    back.
+    """Lower a convolution of ``x`` by ``w`` to Conv, ConvTranspose or matrix products.
 
-    An integer or float64 type, no window and an empty array become matrix products.
+    The operands are transposed to the order batch, channels, spatial dims, and the result back.
+    Matrix products compute integer and float64 types, no spatial dims, and empty arrays.
     """
     output = ir.DataType.from_numpy(np.dtype(cx.avals_out[0].dtype))
     numbers, groups = dimension_numbers, int(feature_group_count)
@@ -64,7 +64,10 @@ def conv_general_dilated(
 def _batches_as_features(
     cx: Lowering, x: ir.Value, sizes: Sequence[Dim], groups: int
 ) -> tuple[ir.Value, list[Dim]]:
-    """Return ``(x, shape of x)``, with ``[b, c, ...]`` made ``[b / groups, groups * c, ...]``."""
+    """Return ``x`` and its shape with groups of batches as groups of features.
+
+    ``[b, c, ...]`` becomes ``[b / groups, groups * c, ...]``, because Conv has feature groups only.
+    """
     batch, channels, *spatial = sizes
     x = cx.reshape(x, [groups, batch // groups, channels, *spatial])
     x = cx.transpose(x, [1, 0, 2, *range(3, len(sizes) + 1)])
@@ -123,36 +126,41 @@ def _conv_transpose(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) 
         return None
     if any(is_symbolic(pad) for pair in shape.padding for pad in pair):
         return None
-    reach = [
-        int(dilation) * (int(taps) - 1)
-        for dilation, taps in zip(shape.rhs_dilation, kernel[2:], strict=True)
-    ]
-    lows = [
-        window_reach - int(low) for window_reach, (low, _) in zip(reach, shape.padding, strict=True)
-    ]
-    highs = [
-        window_reach - int(high)
-        for window_reach, (_, high) in zip(reach, shape.padding, strict=True)
-    ]
+    lows, highs = [], []
+    for dilation, taps, (low, high) in zip(
+        shape.rhs_dilation, kernel[2:], shape.padding, strict=True
+    ):
+        reach = int(dilation) * (int(taps) - 1)
+        lows.append(reach - int(low))
+        highs.append(reach - int(high))
     if min(*lows, *highs) < 0:
         return None
-    axes = list(range(2, len(kernel)))
-    minus_ones = [-1] * len(axes)
-    w = cx.slice(w, minus_ones, [np.iinfo(np.int64).min] * len(axes), axes, minus_ones)
-    outputs, inputs_per_group, *spatial = kernel
-    if groups > 1:
-        w = cx.reshape(w, [groups, outputs // groups, inputs_per_group, *spatial])
-        w = cx.transpose(w, [0, 2, 1, *range(3, len(kernel) + 1)])
-        w = cx.reshape(w, [groups * inputs_per_group, outputs // groups, *spatial])
-    else:
-        w = cx.transpose(w, [1, 0, *axes])
     return cx.op(
         "ConvTranspose",
         x,
-        w,
+        _kernel_for_conv_transpose(cx, w, kernel, groups),
         group=groups,
-        kernel_shape=_ints(spatial),
+        kernel_shape=_ints(kernel[2:]),
         strides=_ints(shape.lhs_dilation),
         dilations=_ints(shape.rhs_dilation),
         pads=[*lows, *highs],
     )
+
+
+def _kernel_for_conv_transpose(
+    cx: Lowering, w: ir.Value, kernel: Sequence[Dim], groups: int
+) -> ir.Value:
+    """Return the kernel ``w`` of shape ``kernel`` as ConvTranspose reads it.
+
+    Its spatial dims are reversed, and in each group its input channels precede its outputs:
+    ``[outputs, inputs / groups, ...]`` becomes ``[inputs, outputs / groups, ...]``.
+    """
+    axes = list(range(2, len(kernel)))
+    minus_ones = [-1] * len(axes)
+    w = cx.slice(w, minus_ones, [np.iinfo(np.int64).min] * len(axes), axes, minus_ones)
+    outputs, inputs_per_group, *spatial = kernel
+    if groups == 1:
+        return cx.transpose(w, [1, 0, *axes])
+    w = cx.reshape(w, [groups, outputs // groups, inputs_per_group, *spatial])
+    w = cx.transpose(w, [0, 2, 1, *range(3, len(kernel) + 1)])
+    return cx.reshape(w, [groups * inputs_per_group, outputs // groups, *spatial])

@@ -82,7 +82,7 @@ def fold_rows(
 
 
 def _row(cx: Lowering, x: Operand, index: int) -> Operand:
-    """Return row ``index`` of ``x``, without the first dim."""
+    """Return ``x[index]``, row ``index`` of ``x``."""
     return Operand(cx.squeeze(cx.slice(x.value, [index], [index + 1], [0]), [0]), x.shape[1:])
 
 
@@ -93,8 +93,7 @@ def _combined_where_valid(
     right: Sequence[Operand],
     valid: Operand | None,
 ) -> list[Operand]:
-    """Return ``left`` combined with ``right``, or ``left`` alone where ``right`` is not
-    ``valid``."""
+    """Return ``left`` combined with ``right``; where ``valid`` is False, ``left`` alone."""
     results = reducer.combine(cx, left, right)
     if valid is None:
         return results

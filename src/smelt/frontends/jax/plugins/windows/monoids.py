@@ -95,8 +95,9 @@ class Monoid:
         ]
 
     def widened(self, dtype: ir.DataType) -> ir.DataType:
-        """Return the type in which elements of ``dtype`` are combined; a ``body`` keeps
-        their type.
+        """Return the type in which elements of ``dtype`` are combined.
+
+        Only named primitives are computed in a wider type; a ``body`` keeps its elements' type.
         """
         return WIDER.get(dtype, dtype) if self.names else dtype
 
@@ -188,8 +189,9 @@ def identity(name: str, dtype: np.dtype) -> np.ndarray:
 
 
 def is_neutral(reducer: Monoid, initial: Sequence[np.ndarray | None]) -> bool:
-    """True if ``initial`` equals the identity bit by bit; None stands for a value known only at run
-    time.
+    """True if the initial values equal the identity bit by bit.
+
+    None stands for a value that is known only at run time.
     """
     if reducer.neutral is None:
         return False
@@ -210,23 +212,19 @@ def check_order(cx: Lowering, reducer: Monoid, *, grouped: bool, moved: bool) ->
     if reducer.body is None or reducer.is_known:
         return
     body = reducer.body
-    first, second, third = _trials(body)
-    pairs = []
+    a, b, c = _trials(body)
+
+    def combined(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
+        """Return ``left`` combined with ``right`` by the body."""
+        return list(evaluated(body, [*left, *right]))
+
+    laws = []
     if grouped:
-        left_first = evaluated(body, [*evaluated(body, [*first, *second]), *third])
-        pairs.append(
-            (
-                left_first,
-                evaluated(body, [*first, *evaluated(body, [*second, *third])]),
-                "associative",
-            )
-        )
+        laws.append(("associative", combined(combined(a, b), c), combined(a, combined(b, c))))
     if moved:
-        pairs.append(
-            (evaluated(body, [*first, *second]), evaluated(body, [*second, *first]), "commutative")
-        )
-    for left_result, right_result, law in pairs:
-        if not _agree_up_to_rounding(left_result, right_result):
+        laws.append(("commutative", combined(a, b), combined(b, a)))
+    for law, result, other_result in laws:
+        if not _agree_up_to_rounding(result, other_result):
             raise cx.unsupported(f"the computation is not {law}, and XLA keeps no order here")
 
 
@@ -247,8 +245,9 @@ def _trial(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
 
 
 def _agree_up_to_rounding(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
-    """True if both results are equal up to the rounding of a few operations; integers must be
-    equal.
+    """True if both results are equal up to the rounding of a few operations.
+
+    Integers and bools must be equal.
     """
     for left_array, right_array in zip(left, right, strict=True):
         if left_array.dtype.kind in "biu":

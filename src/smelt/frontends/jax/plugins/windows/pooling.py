@@ -26,6 +26,7 @@ FLOATS = (*MEANS, ir.DataType.DOUBLE)
 """The types of pools. Other types fold exactly, and ONNX Runtime has no AveragePool of doubles."""
 
 Pool: TypeAlias = Callable[[Lowering, ir.Value, Window, list[int]], ir.Value]
+"""``pool(cx, x, window, spatial)`` pools the last dims of ``x``: the window's ``spatial`` dims."""
 
 
 def _lower(name: str, pool: Pool, pool_types: Sequence[ir.DataType]) -> Callable[..., ir.Value]:
@@ -70,19 +71,22 @@ def _can_pool(
 
 def _is_plain(window: Window, base_dilation: Sequence[int]) -> bool:
     """True if a pooling operator accepts the padding, and each window holds an element."""
-    facts = zip(window.pads, window.sizes, window.dilations, base_dilation, strict=True)
+    dims = zip(window.pads, window.sizes, window.dilations, base_dilation, strict=True)
     return all(
         base_step == 1
         and all(not is_symbolic(pad) and 0 <= pad < size for pad in pads)
         and (dilation == 1 or tuple(pads) == (0, 0))
-        for pads, size, dilation, base_step in facts
+        for pads, size, dilation, base_step in dims
     )
 
 
 def _zero_padded(
     cx: Lowering, x: ir.Value, window: Window, base_dilation: Sequence[int]
 ) -> tuple[ir.Value, Window, list[Dim]]:
-    """Return ``x``, the window and the shape after zero padding that AveragePool lacks."""
+    """Return ``x`` padded with zeros, the window without padding, and the padded shape.
+
+    If AveragePool accepts the padding, it is left to AveragePool.
+    """
     shape = list(cx.avals_in[0].shape)
     if _is_plain(window, base_dilation):
         return x, window, shape

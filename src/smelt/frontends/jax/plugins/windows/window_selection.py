@@ -115,8 +115,9 @@ def _single_primitive(jaxpr: Jaxpr) -> str:
 
 
 def _lowest(cx: Lowering, test: str) -> ir.Value:
-    """Return the padding that is selected over no element: -inf for the tests ``ge`` and ``gt``,
-    else inf.
+    """Return the fill value for padding, which every element beats in the comparison ``test``.
+
+    It is -inf for ``ge`` and ``gt``, which select the greatest element, else inf.
     """
     name = "max" if test.startswith("g") else "min"
     return cx.constant(identity(name, np.dtype(cx.avals_in[0].dtype)))
@@ -136,10 +137,10 @@ def _selected_positions(
 ) -> ir.Value:
     """Return the position in its window of the element that each window selects.
 
-    XLA scans a window in order; each ``valid`` element replaces the choice unless ``choice test
-    element`` holds. So the choice is the extreme, and the last of equal ones if the test is strict
-    (``gt``, ``lt``). NaN fails every test: it replaces and is replaced, so the scan restarts after
-    the last NaN.
+    XLA scans a window in order and keeps a choice. A ``valid`` element replaces the choice unless
+    the comparison ``test(choice, element)`` is true. So the final choice is the extreme element,
+    and the last of equal ones if the comparison is strict (``gt``, ``lt``). Every comparison with
+    NaN is false, so NaN replaces the choice and is replaced: the scan restarts after the last NaN.
     """
     if cells.dtype is None or not cells.dtype.is_floating_point():
         raise cx.unsupported("it selects among integers")
@@ -174,9 +175,7 @@ def _elements_at(cx: Lowering, cells: ir.Value, positions: ir.Value) -> ir.Value
 def _selected_indices(
     cx: Lowering, operand: ir.Value, window: Window, test: str, shape: Sequence[Dim]
 ) -> ir.Value:
-    """Return, for each window, the index of its selected element in the flattened padded
-    operand.
-    """
+    """Return the index of each window's selected element in the flattened padded operand."""
     config = window.config([1] * len(shape))
     sizes, outer = padded_shape(shape, config), _window_counts(cx)
     x = padded(cx, operand, _lowest(cx, test), shape, config)

@@ -23,8 +23,10 @@ MULTIPLIED = {
     ir.DataType.UINT8: ir.DataType.INT32,
     ir.DataType.UINT16: ir.DataType.INT32,
 }
-"""The types that MatMul computes in instead. Cast back, integers wrap to the same bits, and a
-nonzero count is True."""
+"""For types that MatMul lacks, the type to compute in.
+
+Cast back, integers wrap to the same bits, and a nonzero count of true products is True.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,20 +69,14 @@ def convolved(
     x, w = cx.cast(x, wide), cx.cast(w, wide)
     x = padded(cx, x, cx.const_like(0, x), shape.sizes, window.config([1, 1, *shape.lhs_dilation]))
     batch, channels = shape.sizes[:2]
-    output_channels, result_sizes, window_elements = (
-        shape.kernel[0],
-        list(result[2:]),
-        prod(window.sizes),
-    )
+    output_channels, result_sizes = shape.kernel[0], list(result[2:])
+    window_count, window_elements = prod(result_sizes), prod(window.sizes)
+    group_channels = channels // groups
     rows = patches(cx, x, window, [batch, channels, *result_sizes])
-    rows = cx.reshape(
-        rows, [batch, groups, channels // groups, prod(result_sizes), window_elements]
-    )
+    rows = cx.reshape(rows, [batch, groups, group_channels, window_count, window_elements])
     rows = cx.transpose(rows, [0, 1, 3, 2, 4])
-    rows = cx.reshape(
-        rows, [batch, groups, prod(result_sizes), channels // groups * window_elements]
-    )
-    w = cx.reshape(w, [groups, output_channels // groups, channels // groups * window_elements])
+    rows = cx.reshape(rows, [batch, groups, window_count, group_channels * window_elements])
+    w = cx.reshape(w, [groups, output_channels // groups, group_channels * window_elements])
     y = cx.op("MatMul", rows, cx.transpose(w, [0, 2, 1]))
     y = cx.reshape(cx.transpose(y, [0, 1, 3, 2]), [batch, output_channels, *result_sizes])
     return cx.cast(y, dtype)

@@ -32,10 +32,10 @@ class Window:
 
     def spatial(self) -> list[int]:
         """Return the dims on which the window is not trivial."""
-        facts = zip(self.sizes, self.strides, self.pads, strict=True)
+        dims = zip(self.sizes, self.strides, self.pads, strict=True)
         return [
             axis
-            for axis, (size, stride, pads) in enumerate(facts)
+            for axis, (size, stride, pads) in enumerate(dims)
             if size != 1 or stride != 1 or tuple(pads) != (0, 0)
         ]
 
@@ -153,10 +153,10 @@ def patches(cx: Lowering, x: ir.Value, window: Window, shape: Sequence[Dim]) -> 
         starts = cx.op("Mul", starts, cx.const_i64(window.strides[axis]))
         places = cx.op("Add", cx.unsqueeze(starts, [1]), cx.constant(offsets))
         x = cx.op("Gather", x, places, axis=axis)
-    order, inner, dim = [], [], 0
+    window_dims, offset_dims, dim = [], [], 0
     for axis in range(rank):
-        order.append(dim)
-        inner += [dim + 1] if axis in spatial else []
+        window_dims.append(dim)
+        offset_dims += [dim + 1] if axis in spatial else []
         dim += 2 if axis in spatial else 1
-    x = cx.transpose(x, [*order, *inner])
+    x = cx.transpose(x, [*window_dims, *offset_dims])
     return cx.reshape(x, [*shape, prod(window.sizes)])

@@ -1,4 +1,4 @@
-"""Padding that copies the array (wrap, symmetric, reflect) and splits, on axes of symbolic size.
+"""Padding that copies elements (wrap, symmetric, reflect) and splits, on axes of symbolic size.
 
 JAX pads by a number of slices that depends on the size. Here each position of the result computes
 the index of its element, for any size of at least 1. If all sizes are numbers, JAX's own code is
@@ -21,7 +21,10 @@ from smelt.frontends.jax.patching.patches import Patch, register
 from smelt.frontends.jax.patching.replacement import Function
 
 Fold = Callable[[Any, Any], Any]
-"""From positions on the padded axis (negative before the array) and the size to element indices."""
+"""``fold(positions, size)`` returns the index of the element that each position copies.
+
+A position counts from the first element of the array; the pads before it have negative ones.
+"""
 
 
 def _wrapped(positions: Any, size: Any) -> Any:
@@ -59,8 +62,9 @@ def _pad_mirror(original: Function) -> Function:
     """Return a replacement of ``_pad_symmetric_or_reflect`` for symbolic sizes."""
 
     def pad_symmetric_or_reflect(array: Any, pad_width: Any, mode: str, reflect_type: str) -> Any:
-        """Return ``array`` padded by its mirror image; JAX itself handles other values of
-        ``reflect_type``.
+        """Return ``array`` padded by its mirror image.
+
+        JAX's own code pads for ``reflect_type="odd"``.
         """
 
         def pad_by_jax(array: Any, pad_width: Any) -> Any:
