@@ -47,8 +47,10 @@ def _same_volume(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
 
 
 def _volume(dims: Sequence[Dim]) -> tuple[int, list[str]] | None:
-    """Return the product of the known dims and the sorted names of the others; None for a nameless
-    dim."""
+    """Return the number of elements: the product of known dims, and the sorted names of the others.
+
+    None for a dim without a name, which equals no other dim.
+    """
     symbols = [dim.value for dim in dims if not isinstance(dim, int)]
     named = sorted(name for name in symbols if name is not None)
     if len(named) != len(symbols):

@@ -48,19 +48,20 @@ def dequantize_to_constexpr(
     folder = _Folder(cx, rewriter, stats)
     for graph in graphs:
         for node in graph:
-            if (
-                any(value in read_by_quantizers for value in node.outputs)
-                and node not in rewriter.dead
-            ):
-                if node.op_type == "Constant":
-                    if graph not in functions:
-                        folder.lift(node)
-                else:
-                    folder.fold(node)
+            is_read = any(value in read_by_quantizers for value in node.outputs)
+            if not is_read or node in rewriter.dead:
+                continue
+            if node.op_type != "Constant":
+                folder.fold(node)
+            elif graph not in functions:  # A function has no initializers.
+                folder.lift(node)
 
 
 def _constant_expressions(graphs: Sequence[ir.Graph]) -> set[ir.Value]:
-    """Return the results of nodes that read only constants, except floats of a DequantizeLinear."""
+    """Return the results of nodes that could be computed at compile time.
+
+    Such nodes read only constants, or results of such nodes. A DequantizeLinear is not one of them.
+    """
     results: set[ir.Value] = set()
     for graph in graphs:
         for node in graph:
@@ -84,7 +85,10 @@ def _may_fold(node: ir.Node) -> bool:
 
 
 def _read_by_quantizers(graphs: Sequence[ir.Graph], constant: set[ir.Value]) -> set[ir.Value]:
-    """Return the values of ``constant`` that quantizers read, directly or through other nodes."""
+    """Return the values of ``constant`` that quantizers read, directly or through other nodes.
+
+    Results of a constant QuantizeLinear belong to them. Readers come before producers in the walk.
+    """
     read: set[ir.Value] = set()
     for graph in reversed(graphs):
         for node in reversed(graph):

@@ -29,8 +29,10 @@ from smelt.passes.quantize.quantization import Quantization
 from smelt.passes.quantize.round_trip import FLOATS, is_normal, largest_steps
 
 ROUNDINGS = 8
-"""Number of roundings: three in the old form (product, sum, quotient), five in the new one, where
-two scales are rounded quotients."""
+"""How often the two forms together round a result.
+
+The old form rounds a product, a sum and a quotient. The new form rounds two scales as well.
+"""
 
 _sum = op(
     ("Add", "Sub"),
@@ -79,7 +81,13 @@ def _divided(array: np.ndarray, by: np.ndarray, dtype: ir.DataType) -> np.ndarra
 def _why_inexact(
     old: list[np.ndarray], new: list[np.ndarray], steps: list[float], dtype: ir.DataType
 ) -> str | None:
-    """Return why the result might move by more than one step; None if it cannot."""
+    """Return why the result might move by more than one step; None if it cannot.
+
+    ``old`` and ``new`` are the scales of both operands and of the result, ``steps`` the largest
+    ``|integer - zero_point|`` of both operands. So no sum is larger than ``reach = steps[0] * x +
+    steps[1] * y``. ``ROUNDINGS`` roundings change it by a factor of at most ``(1 + eps / 2) **
+    ROUNDINGS``, which must be less than one step ``z`` of the result.
+    """
     info = float_info(dtype.numpy())
     for scales in (old, [array.astype(np.float64) for array in new]):
         if not all(is_normal(array, dtype) for array in scales):  # needs 2

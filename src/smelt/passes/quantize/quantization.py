@@ -36,8 +36,10 @@ class Quantization:
 
     @classmethod
     def of(cls, node: ir.Node) -> Quantization | None:
-        """Return the parameters of ``node``; None if they are unknown or the quantized type is no
-        integer."""
+        """Return the parameters of ``node``; None if they are unknown.
+
+        None, too, if the quantized type is not an integer, as for float8.
+        """
         if not is_known(node):
             return None
         x, scale, zero_point = first_inputs(node, 3)
@@ -64,8 +66,10 @@ class Quantization:
         )
 
     def scales(self, constants: Constants) -> np.ndarray | None:
-        """Return the scales in float64, of rank 0 if there is only one; None if they are not
-        constant."""
+        """Return the scales in float64; None if they are not constant.
+
+        A single scale has rank 0.
+        """
         array = constants.get(self.scale, limit=None)
         return None if array is None else self._scalar_if_one(array.astype(np.float64))
 
@@ -104,8 +108,9 @@ def _both_known_and_equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def _quantized_type(node: ir.Node, zero_point: ir.Value | None) -> ir.DataType | None:
-    """Return the integer type that a QuantizeLinear returns: that of its zero point, else by its
-    attributes; None if unknown.
+    """Return the element type of a QuantizeLinear's result; None if it is unknown.
+
+    The zero point determines it; without one, the attributes do.
     """
     return zero_point.dtype if zero_point is not None else type_without_zero_point(node)
 
@@ -122,8 +127,7 @@ def _type_attribute(node: ir.Node, name: str) -> ir.DataType | None:
 
 
 def _axis(node: ir.Node, x: ir.Value) -> int:
-    """Return the attribute ``axis`` of ``node``, counted from the front if the rank of x is
-    known."""
+    """Return the axis of the scales of ``node``, from the front if the rank of ``x`` is known."""
     attribute = node.attributes.get("axis")
     axis = attribute.as_int() if attribute is not None else 1
     return axis + len(x.shape) if axis < 0 and x.shape is not None else axis

@@ -11,8 +11,7 @@ from smelt.passes.quantize.round_trip import FLOATS, integer_range, is_normal
 
 
 def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.ndarray | str:
-    """Return the integers that ``quantize`` computes from ``array``, or the reason why they are
-    uncertain.
+    """Return the integers that ``quantize`` computes from ``array``, or why they are uncertain.
 
     Runtimes divide in the type of the scale or in float32. The result is uncertain if these give
     different integers, and for NaN, which ONNX leaves undefined.
@@ -49,8 +48,10 @@ def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.
 
 
 def _per_element(array: np.ndarray, q: Quantization, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Return scales or zero points in a shape that broadcasts to ``shape``; None if they do not
-    fit."""
+    """Return scales or zero points in a shape that broadcasts to ``shape``.
+
+    None if they do not fit.
+    """
     if q.axis is None:
         return array if array.ndim == 0 else None
     if not 0 <= q.axis < len(shape):

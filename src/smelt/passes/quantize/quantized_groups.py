@@ -29,7 +29,10 @@ class Groups:
 
 
 def has_groups(index: NodeIndex) -> bool:
-    """False if nothing is quantized and only constants are dequantized."""
+    """True if the model may have a quantized group.
+
+    It has none if nothing is quantized and only constants are dequantized.
+    """
     return index.has("QuantizeLinear") or any(
         node.inputs[0] is not None and not is_constant(node.inputs[0])
         for node in index.nodes([("", "DequantizeLinear")])

@@ -90,7 +90,10 @@ class _Change:
         return ""
 
     def zero_point(self, q: Quantization) -> np.ndarray | None:
-        """Return the uint8 zero point as an array; None if ``q`` has several or no constant one."""
+        """Return the uint8 zero point of ``q``: the int8 one plus 128, in the same shape.
+
+        None if there are several, or if it is not constant.
+        """
         numbers = q.zero_points(self.constants)
         if numbers is None or q.axis is not None or numbers.size != 1:
             return None
@@ -121,7 +124,10 @@ class _Change:
         return b.add(ir.Node("", node.op_type, operands, attributes))[0]
 
     def replace_in_readers(self, old: ir.Value, new: ir.Value) -> None:
-        """Let all readers of ``old`` read ``new`` instead; ``obstacle`` was asked before."""
+        """Let all readers of ``old`` read ``new`` instead.
+
+        ``obstacle`` has checked that they are DequantizeLinears and operators in ``MOVES``.
+        """
         for reader in scope.consumers(old):
             b = self.rewriter.builder(reader, [reader], NAME)
             if reader.op_type != "DequantizeLinear":

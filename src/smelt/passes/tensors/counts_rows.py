@@ -31,8 +31,7 @@ def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: 
 
 
 def _row_major_numbers(sizes: list[int]) -> Affine:
-    """Return the affine form that numbers the elements of a tensor of ``sizes`` in row-major
-    order."""
+    """Return the affine form of the row-major element numbers of a tensor of ``sizes``."""
     steps: list[int] = []
     step = 1
     for size in reversed(sizes):

@@ -98,8 +98,7 @@ def _merged_axes(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], l
 
 
 def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list[int]]]:
-    """Yield ``(shape, perm)`` of Transposes of rank 4 that together reorder axes of ``sizes`` to
-    ``order``.
+    """Yield ``(shape, perm)`` of rank-4 Transposes that together bring axes into ``order``.
 
     Each step swaps two neighbouring blocks, and so brings one more run of axes to its final
     position: from 0 1 2 3 to 2 3 0 1 is one step, with the blocks (), (0, 1), (2, 3), ().

@@ -152,8 +152,10 @@ def _uniform(value: ir.Value | None, m: Match) -> int | None:
 
 
 def _missing(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] | None:
-    """Return for each dim of ``result`` whether all ``others`` lack it; None if a shape is
-    unknown."""
+    """Return for each dim of ``result`` whether all operands ``others`` lack it.
+
+    A dim that they lack has to be added by an Expand. None if the shape of an operand is unknown.
+    """
     shapes = [other.shape for other in others if other is not None]
     if any(shape is None for shape in shapes):
         return None

@@ -47,6 +47,7 @@ class _Form:
     mode: str | None = None
 
 
+# In the rank-6 shape: the axes of channels, block rows and columns, image rows and columns.
 _FORMS: dict[tuple[int, ...], _Form] = {
     (0, 3, 4, 1, 5, 2): _Form("DepthToSpace", 3, (1, 2), (4, 5), "DCR"),
     (0, 1, 4, 2, 5, 3): _Form("DepthToSpace", 1, (2, 3), (4, 5), "CRD"),
@@ -59,8 +60,10 @@ _split = op("Reshape", var("x"), rest=True, name="split")
 
 @rule(op("Reshape", op("Transpose", _split, name="moved"), rest=True), same_shape=True)  # keeps 1
 def blocks_moved(m: Match, b: Builder) -> Replacement:
-    """Replace the chain by the operator of its permutation, with Reshapes around it if sizes
-    differ."""
+    """Replace the chain by the operator of its permutation.
+
+    Reshapes around the operator merge or split dims as those of the chain did.
+    """
     x, y, dims = m["x"], m.root.outputs[0], m["split"].shape
     form = _FORMS.get(tuple(permutation(m.node("moved")) or ()))
     if form is None or dims is None or len(dims) != 6 or 0 in dims.dims:  # needs 1, keeps 2
@@ -75,10 +78,8 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
     dims_before, dims_after = (
         (deep_dims, spatial_dims) if form.op_type == "DepthToSpace" else (spatial_dims, deep_dims)
     )
-    operand_shape, result_shape = (
-        _operand(x.shape, dims_before),
-        _operand(ir.Shape(dims_after), y.shape),
-    )
+    operand_shape = _shape_operand(x.shape, dims_before)
+    result_shape = _shape_operand(ir.Shape(dims_after), y.shape)
     if operand_shape is None or result_shape is None:
         return Miss("no constant can state the dims before or behind the shuffle")  # needs 2
     channels = dims[form.channels]
@@ -94,7 +95,9 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
     return b.op("Reshape", value, b.const_i64(result_shape)) if result_shape else value
 
 
-def _operand(source: ir.Shape | None, result: Sequence[Dim] | ir.Shape | None) -> list[int] | None:
+def _shape_operand(
+    source: ir.Shape | None, result: Sequence[Dim] | ir.Shape | None
+) -> list[int] | None:
     """Return the shape operand of a Reshape from ``source`` to ``result``.
 
     Returns ``[]`` if the shapes are equal, None if no constant can state ``result``.

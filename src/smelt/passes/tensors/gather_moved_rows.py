@@ -64,8 +64,10 @@ def gather_moved_rows(
 
 
 def _chain(concat: ir.Node, constants: Constants) -> Chain | None:
-    """Return the longest chain of moves around ``concat`` that one Gather computes faster, or
-    None."""
+    """Return the longest chain of moves around the roll ``concat``; None if no Gather is faster.
+
+    The chain grows by one move at a time, first towards the source, then towards the result.
+    """
     roll = move_to(concat.outputs[0], constants)
     if roll is None or not _is_closed(roll):  # needs 1
         return None
@@ -89,8 +91,10 @@ def _chain(concat: ir.Node, constants: Constants) -> Chain | None:
             break
         moves.append(following)
     chain = _worthwhile_chain(_without_end_reshapes(moves))
+    if chain is None:
+        return None
     has_one_copy = sum(move.copies for move in moves) == 1
-    return chain if chain is not None and chain.row_bytes >= LEAST_ALONE * has_one_copy else None
+    return None if has_one_copy and chain.row_bytes < LEAST_ALONE else chain
 
 
 def _worthwhile_chain(moves: list[Move]) -> Chain | None:
@@ -100,7 +104,10 @@ def _worthwhile_chain(moves: list[Move]) -> Chain | None:
 
 
 def _move_from(value: ir.Value, constants: Constants) -> Move | None:
-    """Return the move that reads ``value``, else None."""
+    """Return the move that reads ``value``, else None.
+
+    A roll reads it by a Split or by several Slices, whose Concat ends the move.
+    """
     readers = scope.consumers(value)
     if not readers:
         return None
@@ -131,7 +138,11 @@ def _is_closed(move: Move) -> bool:
 
 
 def _without_end_reshapes(moves: list[Move]) -> list[Move]:
-    """Return ``moves`` without the end Reshapes that would make the gathered rows smaller."""
+    """Return ``moves`` without Reshapes at both ends that would make the gathered rows smaller.
+
+    A Reshape at an end copies nothing, so the chain may end before it. It stays if it keeps the
+    prefix and the suffix of the moves inside.
+    """
     inner = list(moves)
     while not inner[0].copies:
         inner.pop(0)
@@ -147,8 +158,7 @@ def _without_end_reshapes(moves: list[Move]) -> list[Move]:
 
 
 def _keeps_prefix_and_suffix(move: Move, prefix: int, suffix: int) -> bool:
-    """True if ``move`` leaves at least the first ``prefix`` and the last ``suffix`` dims in
-    place."""
+    """True if ``move`` keeps the first ``prefix`` and the last ``suffix`` dims in place."""
     return move.prefix >= prefix and move.suffix >= suffix
 
 
@@ -163,7 +173,7 @@ def _gathered(chain: Chain, b: Builder) -> ir.Value:
 
 
 def _reshaped(x: ir.Value, chain: Chain, middle: Sequence[int], b: Builder) -> ir.Value:
-    """Return ``x`` with dims ``middle`` between the prefix and suffix, which stay."""
+    """Return ``x`` reshaped to ``middle`` between the prefix and the suffix of ``chain``."""
     row = chain.moves[-1].result.shape
     suffix_dims = row.dims[len(row) - chain.suffix :] if row is not None else ()
     suffix_sizes = [dim for dim in suffix_dims if isinstance(dim, int)]

@@ -81,25 +81,32 @@ def _sizes(value: ir.Value) -> tuple[int, ...] | None:
 def _transposed(
     table: np.ndarray, indices: np.ndarray, axis: int, perm: Sequence[int] | None
 ) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Return table, indices and axis of a Gather whose result is that of ``axis`` transposed by
-    ``perm``; None if that parts the dims of the indices."""
+    """Return ``(table, indices, axis)`` of a Gather that includes a Transpose by ``perm``.
+
+    ``axis`` is the axis of the Gather before the Transpose. None if the Transpose separates the
+    dims of the indices.
+    """
     if perm is None or not indices.ndim:
         return None
-    inner = range(axis, axis + indices.ndim)
-    first = min(perm.index(dim) for dim in inner)
-    if {*perm[first : first + indices.ndim]} != {*inner}:
+    index_dims = range(axis, axis + indices.ndim)
+    first = min(perm.index(dim) for dim in index_dims)
+    moved_index_dims = perm[first : first + indices.ndim]
+    if {*moved_index_dims} != {*index_dims}:
         return None
-    order = [dim if dim < axis else dim - indices.ndim + 1 for dim in perm if dim not in inner]
+    other_dims = [dim for dim in perm if dim not in index_dims]
+    order = [dim if dim < axis else dim - indices.ndim + 1 for dim in other_dims]
     order.insert(first, axis)
-    turned = [dim - axis for dim in perm[first : first + indices.ndim]]
-    return table.transpose(order), indices.transpose(turned), first
+    return table.transpose(order), indices.transpose([d - axis for d in moved_index_dims]), first
 
 
 def _reshaped(
     table: np.ndarray, indices: np.ndarray, axis: int, result: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Return table, indices and axis of a Gather whose result has the sizes ``result``; None if
-    that merges dims of the indices with others."""
+    """Return ``(table, indices, axis)`` of a Gather that includes a Reshape to ``result``.
+
+    ``axis`` is the axis of the Gather before the Reshape. None if the Reshape merges dims of the
+    indices with others.
+    """
     before = _split(result, prod(table.shape[:axis]))
     after = None if before is None else _split(result[before:], indices.size)
     if before is None or after is None:
@@ -110,8 +117,10 @@ def _reshaped(
 
 
 def _split(sizes: Sequence[int], product: int) -> int | None:
-    """Return the number of leading ``sizes`` whose product is ``product``, with the ones behind
-    them if others follow; None if there is none."""
+    """Return the largest number of leading ``sizes`` whose product is ``product``.
+
+    None if there is none.
+    """
     for count in range(len(sizes), -1, -1):
         if prod(sizes[:count]) == product:
             return count

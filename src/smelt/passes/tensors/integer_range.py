@@ -89,8 +89,10 @@ _COUNTS = frozenset({"Shape", "Size", "NonZero"})
 
 
 def _position(node: ir.Node, index: int) -> Bounds | None:
-    """Return the bounds of the indices that ArgMax, ArgMin or TopK return; None for another
-    output."""
+    """Return the bounds of the indices that ArgMax, ArgMin or TopK return.
+
+    ``index`` is the number of the output; None for the values of TopK.
+    """
     source = node.inputs[0]
     if index != _POSITIONS[node.op_type]:
         return None
@@ -108,15 +110,14 @@ Rule: TypeAlias = Callable[[ir.Node, Operands], Bounds | None]
 
 
 def _same_bounds(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of the first operand, whose elements the node moves or casts; None if
-    unknown.
-    """
+    """Return the bounds of the first operand, whose elements the node moves or casts."""
     return operands[0]
 
 
 def _union(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the smallest bounds that hold for every operand that elements are taken from; None if
-    one is unknown.
+    """Return the bounds of a Concat or Where: the lowest and the highest of the joined operands.
+
+    None if one is unknown. The condition of Where does not count.
     """
     choices = operands[1:] if node.op_type == "Where" else operands
     known_choices = [bounds for bounds in choices if bounds is not None]
@@ -135,9 +136,7 @@ def _bounds_of_extreme(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _clip(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of a Clip; it applies the lower bound first, so the upper one wins; None if
-    an operand has none.
-    """
+    """Return the bounds of a Clip, ``min(max(x, lower), upper)``; None if an operand has none."""
     bounds = operands[0]
     for operand, limit, pick in zip(node.inputs[1:], operands[1:], (max, min), strict=False):
         if operand is None:
@@ -173,16 +172,15 @@ def _sub(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _mul(node: ir.Node, operands: Operands) -> Bounds | None:
-    """Return the bounds of a product: its extremes are products of extremes; None if an operand has
-    none.
+    """Return the bounds of a product, whose extremes are products of the operands' extremes.
+
+    None if an operand has none.
     """
-    left, right = operands
-    products = (
-        [from_left * from_right for from_left in left for from_right in right]
-        if left and right
-        else []
-    )
-    return (min(products), max(products)) if products else None
+    a, b = operands
+    if a is None or b is None:
+        return None
+    products = [a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]]
+    return min(products), max(products)
 
 
 def _abs(node: ir.Node, operands: Operands) -> Bounds | None:

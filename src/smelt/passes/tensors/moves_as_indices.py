@@ -25,16 +25,19 @@ from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import concat_axis
 
 Places = np.ndarray
-"""Integers: for each position between prefix and suffix, the position of the source that it
-reads."""
+"""For each row of a result, the number of the source's row that it reads.
+
+The dims are those between prefix and suffix.
+"""
 
 
 @dataclass(frozen=True)
 class Move:
     """``nodes`` that compute ``result`` from ``source`` alone; the last node returns it.
 
-    ``apply`` maps places before the move to places after it, given the number of dims of the
-    prefix. ``copies`` is False if elements keep their order in memory.
+    ``apply(places, prefix)`` returns the places after the move for those before it. The chain's
+    ``prefix`` may be shorter than the move's own. ``copies`` is False if elements keep their order
+    in memory.
     """
 
     nodes: tuple[ir.Node, ...]
@@ -184,8 +187,9 @@ def _gather(node: ir.Node, source: ir.Value, result: ir.Value, constants: Consta
 def _rotation(
     node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants
 ) -> Move | None:
-    """Return the move of a Concat of pieces of one value, as in ``jnp.roll`` and ``torch.roll``;
-    None for any other Concat.
+    """Return the move of a Concat of pieces of one value, as ``jnp.roll`` writes it.
+
+    A piece is a Slice or a part of a Split. None for any other Concat.
     """
     axis = concat_axis(node)
     rotated: ir.Value | None = None
@@ -239,16 +243,16 @@ def _part(
     parts_up_to_piece = producer.outputs[: producer.outputs.index(piece) + 1]
     sizes = [part.shape[axis] if part.shape is not None else None for part in parts_up_to_piece]
     known_sizes = [size for size in sizes if isinstance(size, int)]
-    return (
-        range(sum(known_sizes[:-1]), sum(known_sizes))
-        if len(known_sizes) == len(parts_up_to_piece)
-        else None
-    )
+    if len(known_sizes) < len(parts_up_to_piece):
+        return None
+    return range(sum(known_sizes[:-1]), sum(known_sizes))
 
 
 def _rows(source: ir.Value, axis: int, cut: tuple[int, int, int]) -> Sequence[int] | None:
-    """Return the rows that ``cut`` takes along ``axis`` of ``source``; None if its size is
-    unknown."""
+    """Return the rows that ``cut`` takes along ``axis`` of ``source``.
+
+    None if the size of the axis is unknown.
+    """
     size = source.shape[axis] if source.shape is not None else None
     return rows_taken(size, cut) if isinstance(size, int) else None
 

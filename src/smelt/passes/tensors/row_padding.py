@@ -68,10 +68,10 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
 
 
 def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] | None:
-    """Return ``(source, nodes, times)``: what ``value`` is cut from, by which nodes, and how often
-    a row is repeated.
+    """Return ``(source, nodes, times)`` if ``nodes`` cut rows from ``source`` to make ``value``.
 
-    The last of ``nodes`` is the Slice or Gather that cuts it; None if none does.
+    The last of ``nodes`` is the Slice or Gather; the others repeat a row ``times`` times. None if
+    no Slice or Gather makes the value.
     """
     repeated, nodes, times = _unrepeated(value, axis)
     cut = producer_of(repeated, "Slice", "Gather")
@@ -81,8 +81,7 @@ def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] |
 
 
 def _unrepeated(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int]:
-    """Return ``(row, nodes, times)``: ``value`` is ``row``, repeated ``times`` along ``axis`` by
-    ``nodes``.
+    """Return ``(row, nodes, times)``: ``nodes`` repeat ``row`` along ``axis`` to make ``value``.
 
     An Expand or a Tile repeats a row along the axis, or along a new dim that a Reshape merges with
     the axis (``jnp.repeat``). Returns ``value``, no nodes and 1 if nothing is repeated.
@@ -147,8 +146,10 @@ def _same_but_for_ones(a: Dims, b: Dims) -> bool:
 
 
 def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int] | None:
-    """Return the rows that a Slice or Gather takes along ``axis``, of ``size``, in order, else
-    None."""
+    """Return the rows that a Slice or Gather takes along ``axis``, in order.
+
+    ``size`` is the number of rows. None for a cut of other axes, and for unknown indices.
+    """
     if cut.op_type == "Slice":
         cuts = cuts_of(cut, constants)
         if cuts is None or set(cuts) != {axis}:

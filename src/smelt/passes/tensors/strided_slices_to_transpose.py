@@ -97,8 +97,10 @@ def _start_and_step(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int,
 
 
 def _order(starts: Sequence[dict[int, int]], steps: dict[int, int]) -> tuple[int, ...] | None:
-    """Return the axes, slowest first, by which ``starts`` count all offsets in order; None if they
-    do not."""
+    """Return the order of axes in which ``starts`` count all offsets, the slowest axis first.
+
+    None if they count in no order.
+    """
     for order in permutations(steps):
         places = product(*(range(steps[along]) for along in order))
         counted = (dict(zip(order, place, strict=True)) for place in places)
@@ -110,10 +112,10 @@ def _order(starts: Sequence[dict[int, int]], steps: dict[int, int]) -> tuple[int
 def _split_steps(
     dims: Sequence[Dim], steps: dict[int, int], order: Sequence[int], axis: int
 ) -> tuple[list[Dim], list[int]]:
-    """Return ``(dims, perm)``: ``dims`` with the offset within each step as a new axis, and a
-    permutation.
+    """Return ``dims`` with each sliced axis split in two, and the permutation for the Transpose.
 
-    ``perm`` moves the new axes before ``axis``, in ``order``.
+    A sliced axis becomes steps and the offset within a step. The permutation moves the offset axes
+    before ``axis``, in ``order``.
     """
     split: list[Dim] = []
     outer_axes, offset_axes = [], {}

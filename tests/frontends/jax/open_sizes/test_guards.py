@@ -1,4 +1,4 @@
-"""What a trace leaves alone, and what it shares."""
+"""A trace leaves libraries and modules unchanged, and shares equal weights."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGES = ("jax", "flax", "equinox")
 
 
 def public_names():
-    """Every public name of every loaded public module of JAX, flax and equinox, by identity."""
+    """Return the objects of all public names in loaded modules of JAX, flax and equinox."""
     modules = [
         module
         for name, module in sorted(sys.modules.items())
@@ -37,7 +37,7 @@ def public_names():
     }
 
 
-def test_public_names_of_the_libraries_are_what_they_were():
+def test_a_trace_restores_public_names_of_libraries():
     linear = nnx.Linear(4, 4, rngs=nnx.Rngs(0))
     dense = nn.Dense(4)
     variables = dense.init(jax.random.key(0), jnp.ones(4))

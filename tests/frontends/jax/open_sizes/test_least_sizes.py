@@ -1,4 +1,4 @@
-"""Sizes that are products are compared by the least that they may be."""
+"""Sizes that are products are compared by their lower bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST = {
 
 
 @pytest.mark.parametrize(("size", "bound"), LEAST.values(), ids=LEAST.keys())
-def test_the_least_that_a_size_may_be(size: object, bound: int | None) -> None:
+def test_lower_bounds_of_sizes(size: object, bound: int | None) -> None:
     assert least_size(size) == bound
 
 
@@ -45,7 +45,7 @@ def test_products_compare_in_every_order() -> None:
 
 
 @pytest.mark.parametrize("key", [True, False], ids=["with keys", "plain"])
-def test_rows_but_one_are_flattened(key: bool) -> None:
+def test_all_rows_but_one_are_flattened(key: bool) -> None:
     def flat(x, *keys):
         return jax.random.permutation(keys[0], x[:-1].reshape(-1)) if keys else x[:-1].reshape(-1)
 

@@ -1,4 +1,4 @@
-"""Symbols that are multiples of numbers, as constraints say."""
+"""Constraints such as ``S % 4 == 0`` make symbols multiples of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model of JAX takes no empty inputs, from a file no less than at once."""
+"""A traced model accepts no empty inputs, and neither does its saved file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rows(x):
     return jnp.concatenate([x, x[1:]]) + jax.nn.softmax(x.sum(0))
 
 
-def test_a_file_is_optimized_as_the_model_is(tmp_path: Path) -> None:
+def test_a_saved_model_is_optimized_like_the_traced_one(tmp_path: Path) -> None:
     model = smelt.trace(rows, "f32[N,4]")
     smelt.save(model, tmp_path / "rows.onnx")
     read = smelt.load(tmp_path / "rows.onnx")
@@ -27,7 +27,7 @@ def test_a_file_is_optimized_as_the_model_is(tmp_path: Path) -> None:
     assert text.canonical(smelt.optimize(read)) == text.canonical(smelt.optimize(model))
 
 
-def test_a_file_refuses_empty_sizes_as_the_model_does(tmp_path: Path) -> None:
+def test_a_saved_model_refuses_empty_inputs_like_the_traced_one(tmp_path: Path) -> None:
     smelt.save(smelt.trace(rows, "f32[N,4]"), tmp_path / "rows.onnx")
     with pytest.raises(SmeltError) as caught:
         smelt.compile(tmp_path / "rows.onnx", dims={"N": (0, 9)}, target="c")

@@ -1,4 +1,4 @@
-"""What Python code asks of symbolic sizes: answered where it is the same for all, else refused."""
+"""Python code that compares symbolic sizes gets an answer if it is the same for all sizes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_comparison_with_one_answer_for_all_sizes_is_decided(check, asked, dim
     check(chosen(asked), f"f32[{dim}]", sizes=sizes, constraints=constraints)
 
 
-def test_sizes_of_two_names_are_told_to_get_one():
+def test_the_error_for_two_equal_sizes_advises_one_name():
     def fn(x, y):
         assert x.shape == y.shape
         return x + y
@@ -141,7 +141,7 @@ def test_sizes_of_two_names_are_told_to_get_one():
         (lambda n: n // 2 < 4, ("'N//2 <= 3' or 'N//2 >= 4'",)),
     ],
 )
-def test_the_ways_out_are_named_and_work(asked, says):
+def test_each_advice_of_the_error_works(asked, says):
     fn = chosen(asked)
     with pytest.raises(SmeltError, match="inconclusive") as caught:
         trace(fn, "f32[N]", strict=True)
@@ -154,7 +154,7 @@ def test_the_ways_out_are_named_and_work(asked, says):
                 trace(fn, "f32[N]", constraints=(constraint.strip("'"),))
 
 
-def test_the_model_itself_may_ask(check):
+def test_the_model_may_compare_sizes(check):
     def fn(x):
         is_even = jnp.equal(x.shape[0] % 2, 0)
         return jnp.where(is_even, x, -x), jax.lax.cond(is_even, lambda: x, lambda: 2 * x)
@@ -183,7 +183,7 @@ def test_floats_are_compared_as_numbers(check):
     check(fn, "f32[N]", sizes=SIZES[1:], constraints=("N >= 4",))
 
 
-def test_sizes_are_keys_of_what_code_remembers(check):
+def test_sizes_can_be_keys_of_caches(check):
     def fn(x):
         seen = {x.shape: x, x.shape[0]: -x}
         assert x.shape in seen
@@ -225,7 +225,7 @@ def test_a_library_compares_whole_sizes_as_jax_does(library):
     trace(library.special, "f32[N]", constraints=("N >= 3",))
 
 
-def test_outside_of_a_trace_sizes_are_as_jax_has_them():
+def test_outside_of_a_trace_sizes_behave_as_in_jax():
     n = jax.export.symbolic_shape("N")[0]
     with pytest.raises(SmeltError):
         trace(lambda x: x if x.shape[0] == 4 else -x, "f32[N]", strict=True)
@@ -234,7 +234,7 @@ def test_outside_of_a_trace_sizes_are_as_jax_has_them():
     assert "__bool__" not in vars(type(n))
 
 
-def test_functions_without_a_file_are_of_the_user():
+def test_functions_without_a_file_count_as_user_code():
     names = {}
     exec("def fn(x):\n    return x if x.shape[0] % 2 == 0 else -x", names)
     with pytest.raises(SmeltError, match="E112"):

@@ -1,4 +1,4 @@
-"""Code that asks about open sizes: cases of sizes, among which the model chooses."""
+"""Code that compares open sizes is traced in cases, and the model chooses a case by its sizes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_size_is_right(check, name):
     assert [node for node in model.graph if node.op_type == "If"]
 
 
-def test_the_cases_are_named_with_the_line_that_asks():
+def test_the_warning_names_the_cases_and_the_line_of_the_comparison():
     with pytest.warns(UserWarning, match=r"2 cases .* N >= 4 and N <= 3 .*test_size_cases.py"):
         trace(half_or_whole, "f32[N]")
 
@@ -85,8 +85,8 @@ def test_sizes_for_which_the_function_raises_are_no_case(check):
     assert not [node for node in model.graph if node.op_type == "If"]
 
 
-def test_pairs_of_rows_are_some_where_there_are_two_rows(check):
-    """The median of none raises, and N * (N - 1) // 2 is none for one row alone."""
+def test_the_case_of_one_row_without_pairs(check):
+    """One row has N * (N - 1) // 2 = 0 pairs, and the median of no numbers raises."""
 
     def fn(x):
         rows, columns = jnp.triu_indices(x.shape[0], k=1)
@@ -96,7 +96,7 @@ def test_pairs_of_rows_are_some_where_there_are_two_rows(check):
         check(fn, "f32[N]", sizes=SIZES[1:4])
 
 
-def test_dims_of_results_are_named_where_all_cases_have_them():
+def test_dims_of_results_keep_names_that_all_cases_share():
     def fn(x):
         return (x, x[:1]) if x.shape[0] == 1 else (2 * x, x[1:])
 
@@ -132,14 +132,14 @@ def test_cases_of_other_types_and_cases_that_fail_are_refused(fn, says):
     assert "test_size_cases.py" in caught.value.at[0]
 
 
-def test_one_size_that_would_do_is_no_way_out():
+def test_a_single_working_size_is_no_advice():
     fn = lambda x: x if x.shape[0] <= 1 else x[: max(range(x.shape[0]))]  # noqa: E731
     with pytest.raises(SmeltError, match="inconclusive") as caught:
         trace(fn, "f32[N]")
     assert caught.value.fix == "give the dim as a number"
 
 
-def test_a_function_that_asks_for_ever_is_refused():
+def test_a_function_with_endless_comparisons_is_refused():
     def fn(x):
         bound = 1
         while x.shape[0] > bound:
@@ -150,7 +150,7 @@ def test_a_function_that_asks_for_ever_is_refused():
         trace(fn, "f32[N]")
 
 
-def test_jit_caches_of_one_size_case_serve_no_other(check):
+def test_size_cases_do_not_share_jit_caches(check):
     @jax.jit
     def inner(x):
         return 2 * x if x.shape[0] == 4 else -x

@@ -1,4 +1,4 @@
-"""Numbers that stand for open sizes: large and small ones that satisfy what is said of them."""
+"""Numbers for open sizes: large and small ones that satisfy given comparisons."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize(("said", "texts", "left"), LEFT.values(), ids=LEFT)
-def test_sizes_that_remain(said: str, texts: list[str], left: list[str]) -> None:
+def test_remaining_sizes(said: str, texts: list[str], left: list[str]) -> None:
     assert remaining_sizes(said, texts) == left
 
 
@@ -61,5 +61,7 @@ STATED = {
 
 
 @pytest.mark.parametrize(("texts", "found"), STATED.values(), ids=STATED)
-def test_what_is_said_is_stated_as_equalities(texts: list[str], found: list[str] | None) -> None:
+def test_comparisons_with_one_solution_become_equalities(
+    texts: list[str], found: list[str] | None
+) -> None:
     assert simplified(texts) == found

@@ -1,4 +1,4 @@
-"""Arrays that NumPy makes of a symbolic size are made by jax.numpy."""
+"""During a trace, jax.numpy creates the arrays of symbolic size that code requests from NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MADE = {
 
 
 @pytest.mark.parametrize("fn", MADE.values(), ids=MADE)
-def test_made_of_a_symbolic_size(check, fn):
+def test_arrays_of_a_symbolic_size(check, fn):
     check(fn, "f32[N,3]", sizes=SIZES)
 
 
@@ -89,7 +89,7 @@ RANGES = {
 
 
 def test_ranges_between_exact_fractions_of_a_size(check):
-    """Their lengths are whole in every run, so they are sizes; all ranges are in one model."""
+    """The lengths are integers in every run, so they are sizes. One model has all ranges."""
 
     def ranges(x):
         return [make(x.shape[0]) for make in RANGES.values()]

@@ -12,7 +12,7 @@ from jax import lax
 SIZES = [{"N": size} for size in (1, 4, 9)]
 
 
-def test_sums_of_what_is_the_same_along_an_axis(check):
+def test_sums_of_values_that_are_constant_along_an_axis(check):
     def fn(x):
         def row(v):
             numbers = v / lax.psum(1, "b"), v * lax.psum(2.5, "b"), v + lax.pmean(1.0, "b")
@@ -26,7 +26,7 @@ def test_sums_of_what_is_the_same_along_an_axis(check):
 
 
 def test_normalization_over_a_batch(check):
-    """Of equinox, whose statistics are means over a named axis."""
+    """equinox's batch normalization computes its statistics as means over a named axis."""
     norm, state = eqx.nn.make_with_state(eqx.nn.BatchNorm)(3, "batch", mode="batch")
 
     def fn(x):
@@ -38,7 +38,7 @@ def test_normalization_over_a_batch(check):
 
 
 def test_rotary_positions(check):
-    """At sizes beyond those that equinox keeps angles for, which no trace is left in."""
+    """Sizes exceed those for which equinox caches angles; the cache keeps no tracers."""
     rotary = eqx.nn.RotaryPositionalEmbedding(6)
     rotary(jnp.ones((2, 6)))
     check(rotary, "f32[N,6]", sizes=SIZES)

@@ -1,4 +1,4 @@
-"""What JAX unrolls over a size is traced at symbolic sizes, too."""
+"""JAX functions that unroll over a size can be traced at symbolic sizes."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def test_choices_without_replacement(check):
 
 
 def test_more_elements_are_sorted_more_often(check):
-    """JAX sorts up to 1,625 once, and more of them twice."""
+    """JAX shuffles up to 1,625 elements by one sort, and more elements by two sorts."""
     sizes = [{"N": size} for size in (1625, 1626, 1627)]
     check(SHUFFLES["rows"], "f32[N]", sizes=sizes)

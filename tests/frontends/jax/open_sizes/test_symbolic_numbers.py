@@ -67,7 +67,7 @@ def test_attention_within_a_window(check):
     check(fn, "f32[2,N,2,4]", sizes=SIZES)
 
 
-def test_places_that_are_sizes(check):
+def test_indices_that_are_sizes(check):
     def fn(x, y):
         n, m = x.shape[0], y.shape[0]
         read = x[n // 2], x[-n], x[..., n - 1, 0], x[n // 2, jnp.array([0, 1])], x[n // 2 :, 1]
@@ -119,7 +119,7 @@ def test_arange_of_symbolic_sizes_converts():
         np.testing.assert_array_equal(halves, np.arange(0.0, n, 0.5))
 
 
-def test_a_range_of_an_array_at_numbers_is_told_nothing_of_sizes():
+def test_the_error_of_a_range_at_known_sizes_has_no_advice_about_sizes():
     with pytest.raises(UsageError) as caught:
         trace(lambda x: jnp.arange(x[0, 0]), "f32[2,3]")
     assert "in integers" not in caught.value.fix

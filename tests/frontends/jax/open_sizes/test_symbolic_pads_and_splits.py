@@ -1,4 +1,4 @@
-"""Axes of symbolic sizes, padded by what they hold or taken apart."""
+"""Padding with an array's own elements, and splits, along axes of symbolic size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIZES = [{"N": size} for size in (1, 2, 3, 7)]
 
 @pytest.mark.parametrize("mode", ["reflect", "symmetric", "wrap", "edge"])
 def test_pads(check, mode):
-    """More places than the axis has elements, and as many as it has."""
+    """The pads are longer than the axis, or as long."""
 
     def fn(x):
         return (
@@ -26,7 +26,7 @@ def test_pads(check, mode):
 
 
 def test_odd_reflections(check):
-    """Where the size is known to be enough, JAX's own code; else the constraint is told."""
+    """JAX's own code pads if the size is known to be sufficient; else the error has a constraint."""
 
     def fn(x):
         return jnp.pad(x, 2, mode="reflect", reflect_type="odd")
@@ -44,7 +44,7 @@ def test_parts(check, parts):
     check(fn, "f32[N,2]", sizes=SIZES)
 
 
-def test_no_parts_are_a_mistake_as_in_jax():
+def test_a_split_into_no_parts_is_an_error_as_in_jax():
     def fn(x):
         return x.sum(), *jnp.array_split(x, 0)
 
@@ -65,7 +65,7 @@ TWICE_SPELLED = {
 
 
 @pytest.mark.parametrize("name", TWICE_SPELLED)
-def test_slices_are_of_one_size_however_it_is_spelled(check, name):
+def test_slices_of_equal_sizes_with_different_expressions(check, name):
     check(TWICE_SPELLED[name], "f32[N]", sizes=[{"N": size} for size in (1, 2, 3, 8)])
 
 

@@ -1,4 +1,4 @@
-"""Functions of JAX that take sizes for numbers are traced at symbolic sizes, too."""
+"""JAX functions that require sizes as numbers can be traced at symbolic sizes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_lengths_of_arrays(check):
 
 
 @pytest.mark.parametrize("fn", [lambda x: len(3), lambda x: len(x, x), lambda x: len(x[0, 0])])
-def test_a_length_of_what_has_none_is_an_error_of_the_function(fn):
+def test_len_of_a_scalar_is_an_error_of_the_function(fn):
     with pytest.raises(SmeltError, match="your function raised TypeError") as caught:
         trace(fn, "f32[N,M]")
     assert "test_symbolic_sizes.py" in caught.value.at[0]
@@ -137,7 +137,7 @@ def test_sizes_of_transforms(check, name):
     check(TRANSFORMS[name], "f32[N]", sizes=sizes, rtol=1e-4, atol=1e-5)
 
 
-def test_squeezing_all_asks_whether_an_open_size_is_more_than_1(check):
+def test_squeeze_without_axes_compares_open_sizes_with_1(check):
     with pytest.raises(SmeltError, match="inconclusive") as caught:
         trace(lambda x: x.squeeze(), "f32[1,N,1]")  # In one case, the result has no dims.
     assert "'N >= 2'" in caught.value.fix

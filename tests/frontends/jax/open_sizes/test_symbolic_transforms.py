@@ -48,7 +48,7 @@ def test_pivots(check):
 
 
 @pytest.mark.slow
-def test_sizes_that_random_matrices_take(check):
+def test_random_matrices_of_symbolic_size(check):
     def fn(x):
         key, size = jax.random.key(0), x.shape[0]
         return abs(jax.random.orthogonal(key, size)), jax.random.ball(key, size)

@@ -155,7 +155,7 @@ def test_errors_and_warnings_name_the_symbol_of_the_constraint():
         trace(jnp.sin, "f32[S__over_4]")
 
 
-def test_symbols_are_found_one_after_the_other(check):
+def test_symbols_are_solved_one_after_the_other(check):
     def fn(x, y, z):
         return x * x.shape[0] + jnp.arange(z.shape[0]).sum(), y * y.shape[0], z
 
@@ -175,7 +175,7 @@ def test_sizes_that_no_dim_determines_are_refused(specs):
     assert caught.value.code == "E103"
 
 
-def test_comparisons_that_jax_cannot_decide_name_the_line_and_the_way_out(check):
+def test_the_error_for_an_undecided_comparison_names_line_and_fix(check):
     def fn(x):
         return x[:3] if x.shape[0] > 3 else x
 
@@ -192,7 +192,7 @@ def test_comparisons_that_jax_cannot_decide_name_the_line_and_the_way_out(check)
     assert "'S <= 8'" in caught.value.fix
 
 
-def test_a_size_that_may_leave_a_rest_names_the_line_and_the_way_out():
+def test_the_error_for_a_possible_remainder_names_line_and_fix():
     with pytest.raises(SmeltError, match="may leave a remainder") as caught:
         trace(lambda x: x.reshape(2, -1), "f32[S]")
     assert caught.value.code == "E112"
