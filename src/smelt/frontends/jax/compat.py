@@ -45,7 +45,6 @@ Dim: TypeAlias = Any
 Aval: TypeAlias = Any
 """A ``ShapedArray``: ``shape`` holds dims, ``dtype`` a NumPy or ml_dtypes dtype."""
 
-
 sorts_before: Callable[..., Any] = _sort_lt_comparator
 sorts_before_or_with: Callable[..., Any] = _sort_le_comparator
 """JAX's ``<`` and ``<=`` in its sort order, where NaN comes last and -0 equals 0."""
@@ -136,11 +135,7 @@ def host_array(constant: Any) -> np.ndarray:
 
 
 def identity(array: Any) -> Hashable:
-    """Return a key that is equal for two objects only if they are the same array.
-
-    JAX wraps NumPy memory in a new object at each use, so the key of NumPy memory is its address,
-    shape, strides and type.
-    """
+    """Return a key by which an array is recognized; JAX wraps NumPy memory in ever new objects."""
     if isinstance(array, literals.TypedNdArray):
         array = array.val
     if not isinstance(array, np.ndarray):

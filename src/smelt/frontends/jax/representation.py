@@ -155,8 +155,7 @@ class _Conversion:
     def _cached(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
         """Return ``closed`` converted, from a cache that all traces share.
 
-        JAX reuses inner jaxprs: random draws, for example, use the same few in every trace. An
-        entry is dropped when JAX frees the jaxpr.
+        Random draws use the same few inner jaxprs in all. An entry lives as long as the jaxpr.
         """
         if closed.consts or self._over_meshes:
             return self._traced(closed)

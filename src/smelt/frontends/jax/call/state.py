@@ -44,10 +44,7 @@ Copy: TypeAlias = tuple[Any, Mapping[tuple[Any, ...], Any]]
 
 @dataclass(frozen=True)
 class Substitution:
-    """New arrays for a function that is rebuilt: ``arrays`` maps the id of each old array to one.
-
-    ``copies`` collects the nnx modules that the rebuild copies.
-    """
+    """New arrays by the ids of old ones; ``copies`` collects the nnx modules that are copied."""
 
     arrays: Mapping[int, Any]
     copies: list[Copy] = field(default_factory=list)
@@ -88,10 +85,7 @@ def state_of(fn: Callable[..., Any]) -> State:
 
 
 class _Search:
-    """One search through a function: it names the arrays, and returns how to rebuild the function.
-
-    An object without arrays has no Rebuild (None).
-    """
+    """One search through a function for arrays. An object without arrays has no Rebuild (None)."""
 
     def __init__(self, namespace: dict[str, Any] | None) -> None:
         self.namespace = namespace
@@ -247,10 +241,7 @@ def _members_of_partial(fn: functools.partial[Any]) -> tuple[list[Member], Assem
 def _members_of_function(
     fn: types.FunctionType, namespace: dict[str, Any] | None
 ) -> tuple[list[Member], Assemble]:
-    """Return the variables that ``fn`` reads, and how to rebuild ``fn`` from others.
-
-    These are closure variables, and global variables in ``namespace``.
-    """
+    """Return the closure variables and globals that ``fn`` reads, and how to rebuild ``fn``."""
     cells = list(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     filled = [(name, cell) for name, cell in cells if _is_filled(cell)]
     globals_to_replace = fn.__globals__ if fn.__globals__ is namespace else {}
@@ -274,10 +265,9 @@ def _members_of_function(
 def _is_filled(cell: types.CellType) -> bool:
     """True if the closure variable has a value; reading an empty one raises ValueError."""
     try:
-        _ = cell.cell_contents
+        return cell.cell_contents is not cell
     except ValueError:
         return False
-    return True
 
 
 def _names(code: types.CodeType) -> list[str]:

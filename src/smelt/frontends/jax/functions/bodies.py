@@ -64,14 +64,10 @@ def _body(
     graph = ir.Graph([], [], nodes=[], name=mark.name, opset_imports={"": cx.opset})
     inner, inputs = _lowering(cx, mark, graph)
     captured_count = len(operands) - len(mark.arguments)  # Captured operands come first.
+    names = [*[""] * captured_count, *mark.arguments]
     formals = [
-        _body_input(
-            inner,
-            inputs,
-            operand,
-            mark.arguments[i - captured_count] if i >= captured_count else "",
-        )
-        for i, operand in enumerate(operands)
+        _body_input(inner, inputs, operand, name)
+        for operand, name in zip(operands, names, strict=True)
     ]
     returned = inner.run(jaxpr, closed.consts, formals)
     values = [

@@ -19,8 +19,9 @@ from smelt.ir.build import Builder
 
 
 class Inputs:
-    """The inputs of one function; ``makers`` maps each to a Python function that returns the value
-    that a call passes for it.
+    """The inputs of one function.
+
+    ``makers`` has a Python function for each input, which returns the value that a call passes.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -52,9 +53,7 @@ class Captures(ConstantPool):
     def __init__(
         self, builder: Builder, inputs: Inputs, caller: ConstantPool, symbols: Symbols
     ) -> None:
-        """Share constants within one function body; those that the ``caller`` has become
-        ``inputs``.
-        """
+        """Begin without constants; those of the ``caller`` become ``inputs`` of the function."""
         super().__init__(builder, caller.names)
         self._inputs = inputs
         self._caller = caller
@@ -93,17 +92,13 @@ class Sizes(Symbols):
     """The symbolic dims of one function: computed from its inputs, or passed by the caller."""
 
     def __init__(self, builder: Builder, inputs: Inputs, caller: Symbols) -> None:
-        """Compute sizes within one function body; those that the ``caller`` knows become
-        ``inputs``.
-        """
+        """Begin without sizes; the ``caller`` passes those that ``inputs`` do not determine."""
         super().__init__(builder)
         self._inputs = inputs
         self._caller = caller
 
     def _solve(self, name: str) -> ir.Value:
-        """Return the value of a symbol; a new input if the function's inputs do not
-        determine it.
-        """
+        """Return the value of a symbol, a new input if other inputs do not determine it."""
         try:
             return super()._solve(name)
         except Unsupported:

@@ -27,9 +27,7 @@ class _Marking:
     kept: bool
 
     def __call__(self, function: Function) -> Function:
-        """Return the method that marks its calls; it calls ``function`` as a method of
-        the module.
-        """
+        """Return the method that marks its calls, and calls ``function`` as a method."""
 
         @functools.wraps(function)
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
@@ -47,8 +45,7 @@ class _Marking:
 
 
 def marking(cls: type, domain: str, *, kept: bool = True) -> Replacement:
-    """Return the replacement that marks calls of instances of ``cls`` as functions in
-    ``domain``."""
+    """Return the replacement that marks calls of ``cls`` objects as functions in ``domain``."""
     return Replacement(cls, "__call__", _Marking(cls, domain, kept))
 
 

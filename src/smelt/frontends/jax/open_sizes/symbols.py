@@ -30,10 +30,7 @@ class _InputDim(NamedTuple):
 
 @dataclass(frozen=True)
 class Algebra:
-    """The meaning of a dim expression: functions for its symbols, numbers and operations.
-
-    Two examples are the text of an ONNX dim, and values that the model computes.
-    """
+    """The meaning of a dim expression: functions for its symbols, numbers and operations."""
 
     symbol: Callable[[str], object]
     number: Callable[[int], object]

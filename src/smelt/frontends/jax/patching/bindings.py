@@ -28,7 +28,7 @@ Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """The operands of a primitive, and its parameters."""
 
 Batched: TypeAlias = Callable[[Sequence[Any], Sequence[int | None]], Sequence[Any] | None]
-"""From operands and their batch dims to operands with the batch dim in front, or None."""
+"""``batched(operands, dims)`` returns the operands with their batch dims in front, or None."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,9 @@ def binds(binding: Binding) -> Binding:
 
 
 def in_front(operand: Any, dim: int) -> Any:
-    """Return ``operand`` with ``dim`` moved to the front by one transpose, without a
-    jitted call.
+    """Return ``operand`` with ``dim`` moved to the front by one transpose.
+
+    ``jnp.moveaxis`` would add a jitted call to the jaxpr.
     """
     other_dims = [axis for axis in range(operand.ndim) if axis != dim]
     return lax.transpose(operand, (dim, *other_dims)) if dim else operand
@@ -111,8 +112,7 @@ def in_front(operand: Any, dim: int) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _primitive(binding: Binding, reference: Function) -> compat.Primitive:
-    """Return a new JAX primitive for ``binding``: its type rule, implementation, batching and
-    JVP."""
+    """Return a new JAX primitive for ``binding``, with its rules for types, batches and the JVP."""
     primitive = compat.Primitive(binding.primitive)
     primitive.def_abstract_eval(binding.abstract)
     primitive.def_impl(reference)

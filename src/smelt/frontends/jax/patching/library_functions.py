@@ -14,9 +14,7 @@ from smelt.frontends.jax import frames
 
 @dataclass(frozen=True)
 class LibraryFunction:
-    """A function at ``target`` (``module:attribute.path``) and the names of its parameters in
-    order.
-    """
+    """A function at ``target`` (``module:attribute.path``) and its parameters' names in order."""
 
     target: str
     parameters: tuple[str, ...]

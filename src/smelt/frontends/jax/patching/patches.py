@@ -116,11 +116,11 @@ def _log_skipped(patch: Patch, why: str) -> None:
 
 
 def _is_of_library(function: Function, module: str) -> bool:
-    """False if other code has replaced the library's ``function``: its behavior is then unknown.
+    """True if ``function`` is the library's own; other code may have replaced it.
 
-    These still count as the library's: methods behind JAX's decorators (equinox applies them),
-    wrappers of the package ``decorator``, functions without Python code (``jax.jit``), and
-    functions of modules that are not packages.
+    The behavior of a replacement is unknown. These count as the library's, too: methods behind
+    JAX's decorators (equinox applies them), wrappers of the package ``decorator``, functions
+    without Python code (``jax.jit``), and functions of modules that are not packages.
     """
     code = getattr(function, "__code__", None)
     decorator_file = getattr(sys.modules.get("decorator"), "__file__", None)
@@ -149,9 +149,7 @@ class _Guarded:
             return function
 
         def call(*args: Any, **keywords: Any) -> Any:
-            """Call the replacement; call the original if the replacement misses an attribute of a
-            library.
-            """
+            """Call the replacement; if it needs an attribute that a library lacks, the original."""
             try:
                 return replacement(*args, **keywords)
             except (AttributeError, ImportError) as error:
