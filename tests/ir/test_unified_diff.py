@@ -44,6 +44,12 @@ def test_hunks_are_those_of_difflib_where_lines_are_their_own():
     assert unified_diff(a, b) == list(difflib.unified_diff(a, b, lineterm=""))[2:]
 
 
+def test_lines_beside_lines_of_their_own_are_kept():
+    a = [line for i in range(40) for line in (f"line {i}", "}", "}")]
+    b = [*a[:30], "new", *a[30:61], *a[62:]]
+    assert unified_diff(a, b) == list(difflib.unified_diff(a, b, lineterm=""))[2:]
+
+
 @pytest.mark.parametrize(
     "line",
     [lambda i: f"v{i} = Relu(v{i - 1})", lambda i: "}", lambda i: f"v{i % 7}"],

@@ -142,3 +142,12 @@ def test_rows_counted_backwards(places: str, size: list[str]) -> None:
         f" last = {places} y = Range(last, minus_one, minus_one)"
     )
     assert shape_of(body, "y") == size
+
+
+def test_one_condition_chooses_for_all_sizes() -> None:
+    """No size is -1, so each element is that of the shape."""
+    body = "b = Shape(x) h = Shape<end=1>(x) m = Neg(one) c = Equal(h, m) t = Where(c, {}, b)"
+    for chosen in ("m", "two"):
+        more = "two = Concat<axis=0>(m, m) " if chosen == "two" else ""
+        chain = body.replace("c = ", f"{more}c = ").format(chosen)
+        assert shape_of(f"{chain} y = ConstantOfShape(t)", "y") == ["B", "S"], chosen
