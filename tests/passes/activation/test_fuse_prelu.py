@@ -69,6 +69,18 @@ def test_slopes_of_every_layout(kind: str, numbers: str) -> None:
     )
 
 
+@pytest.mark.parametrize(("opset", "fires"), [(15, False), (16, True), (23, True)])
+def test_bfloat16_has_a_kernel_from_opset_16_on(opset: int, fires: bool) -> None:
+    slopes = "bfloat16[3,1,1] a = {16128,49024,16384}"  # the bits of 0.5, -1 and 2
+    ports = G.replace("float", "bfloat16")
+    graph = f"{ports} <{slopes}> {{ {PLUS.replace('Add', 'Sub')} }}"
+    if fires:
+        after = f"{ports} <{slopes}> {{ y = PRelu(x, a) }}"
+        check_rewrite(fuse_prelu, graph, after, opset=opset, unrunnable="bfloat16 has no kernel")
+    else:
+        check_unchanged(fuse_prelu, graph, opset=opset)
+
+
 KEPT = {
     "slope widens x": "g (float[1,3,1,2] x) => (float[1,3,5,2] y) "
     f"<float[1,3,5,1] a = {{1,2,3,4,5,6,7,8,9,10,11,12,13,14,15}}> {{ {PLUS} }}",
