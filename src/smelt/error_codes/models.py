@@ -41,7 +41,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E307": ErrorCode(
         "an unknown operator",
         "The imported operator set has no operator of that name.",
-        "the model may need a newer opset, or the operator lacks its domain",
+        "export with the opset that has the operator, or give the node its domain",
     ),
     "E308": ErrorCode(
         "a node does not fit its operator",
@@ -61,7 +61,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E311": ErrorCode(
         "a tensor is inconsistent",
         "The data of a tensor do not fill its dims, or it has no element type.",
-        "the file is damaged, or was written by a broken exporter",
+        "copy the file again, or export it again with another release of the exporter",
     ),
     "E312": ErrorCode(
         "graphs are nested too deep",

@@ -53,7 +53,7 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
             "E307",
             f"opset {version} has no operator {node.op_type}",
             at=place_of_node(node),
-            fix="the model may need a newer opset, or the operator lacks its domain",
+            fix="export with the opset that has the operator, or give the node its domain",
             why="the operator set does not define it",
         )
     for why in misfits(node, signature):

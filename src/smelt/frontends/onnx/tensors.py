@@ -32,9 +32,7 @@ MAX_ELEMENTS = 2**40
 def check_tensors(
     proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, embedded: Embedded
 ) -> None:
-    """Raise E311, E313, E314 or E501 for the first tensor whose data does not fit its
-    declaration.
-    """
+    """Raise E311, E313, E314 or E501 for the first tensor whose data does not fit it."""
     attributes = [
         attribute for function in proto.functions for attribute in function.attribute_proto
     ]
@@ -56,7 +54,10 @@ def _field_tensors(
     single: str,
     several: str,
 ) -> Iterator[Any]:
-    """Yield the contents of these fields of graphs and attributes, dense or sparse tensors."""
+    """Yield the tensors in the fields of these names.
+
+    ``in_graph`` is a field of graphs; ``single`` and ``several`` are fields of attributes.
+    """
     for graph in graphs:
         yield from getattr(graph, in_graph)
     for attribute in attributes:
@@ -91,7 +92,7 @@ def _element_type(tensor: onnx.TensorProto, at: str) -> ir.DataType:
             "a tensor has no element type",
             at=at,
             why=why,
-            fix="export the model again, or correct the node",
+            fix="export the model again, or set the data_type of the tensor",
         ) from error
     if dtype == ir.DataType.UNDEFINED:
         raise InvalidModel(
@@ -99,7 +100,7 @@ def _element_type(tensor: onnx.TensorProto, at: str) -> ir.DataType:
             "a tensor has no element type",
             at=at,
             why="its data_type is UNDEFINED",
-            fix="export the model again, or correct the node",
+            fix="export the model again, or set the data_type of the tensor",
         )
     return dtype
 
@@ -121,7 +122,7 @@ def _element_count(tensor: onnx.TensorProto, at: str) -> int:
             "a tensor has a negative dimension",
             at=at,
             why="the size of a dimension is a number of elements",
-            fix="export the model again, or correct the node",
+            fix="export the model again, or correct the dims of the tensor",
         )
     count: int = math.prod(tensor.dims)
     if count > MAX_ELEMENTS:
@@ -149,9 +150,7 @@ def _check_only_external(tensor: onnx.TensorProto, at: str) -> None:
 
 
 def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, at: str) -> None:
-    """Raise E313, E314 or E613 if the external data is missing, too short or outside of
-    the folder.
-    """
+    """Raise E313, E314 or E613 unless external data of ``nbytes`` bytes lies in the folder."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     unknown = sorted(set(entries) - EXTERNAL_KEYS)
     if unknown or "location" not in entries:

@@ -138,9 +138,7 @@ def _scan(node: ir.Node, version: int) -> Iterable[Fit]:
 
 
 def _check_options(node: ir.Node, name: str, values: Sequence[int], required: int) -> None:
-    """Raise E322 for a wrong number of directions or axes, and for directions other than
-    0 and 1.
-    """
+    """Raise E322 for a wrong number of directions or axes, and for directions not 0 or 1."""
     if len(values) != required:
         raise _unfit(node, f"{name} has {len(values)} entries, not {required}")
     if name.endswith("directions") and not set(values) <= {0, 1}:
@@ -186,10 +184,10 @@ def _pairs_of_collected(
 def _first_of_each(
     first_values: Sequence[ir.Value], second_values: Sequence[ir.Value]
 ) -> tuple[ir.Value | None, ir.Value | None]:
-    """Return the first value of each list, None if it is empty, to name both in an error."""
-    return (first_values[0] if first_values else None), (
-        second_values[0] if second_values else None
-    )
+    """Return the first value of each list, None if it is empty."""
+    first = first_values[0] if first_values else None
+    second = second_values[0] if second_values else None
+    return first, second
 
 
 def _unfit(node: ir.Node, why: str) -> InvalidModel:

@@ -1,6 +1,4 @@
-"""Check functions of a model: unique names, distinct parameters, valid and finite calls,
-one opset.
-"""
+"""Check functions of a model: names, parameters, calls and opsets."""
 
 from __future__ import annotations
 
@@ -157,8 +155,8 @@ def _check_call(node: ir.Node, function: ir.Function) -> None:
 def _check_nesting(called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]]) -> None:
     """Raise InvalidModel E312 or E316 for deep or recursive calls.
 
-    A depth-first search without recursion: ``path`` holds the functions being visited, ``depth``
-    how deep the calls of a finished function nest.
+    A depth-first search without recursion: ``path`` holds the functions being visited, from the
+    root on. ``depth`` holds how deep the calls of each finished function nest.
     """
     depth: dict[ir.OperatorIdentifier, int] = {}
     for root in called:

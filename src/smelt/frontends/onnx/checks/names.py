@@ -68,7 +68,10 @@ def _check_have_names(graph: onnx.GraphProto, at: str) -> None:
 
 
 def _definitions(scope: Scope) -> Iterator[tuple[str, str | onnx.NodeProto]]:
-    """Yield every name that the scope defines, and its writer; defaults of inputs count once."""
+    """Yield every name that the scope defines, and its writer.
+
+    An input with a default is also an initializer; its name is yielded once.
+    """
     yield from _initial_names(scope)
     for node in scope.nodes:
         for name in node.output:
@@ -105,7 +108,7 @@ def _check_unique(scope: Scope) -> None:
 
 
 def _described(writer: str | onnx.NodeProto) -> str:
-    """Return the writer as text."""
+    """Return the writer of a value as text for an error: "an input", "a weight" or a node."""
     return writer if isinstance(writer, str) else place_of_node(writer)
 
 

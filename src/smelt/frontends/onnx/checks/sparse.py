@@ -19,9 +19,7 @@ MAX_BYTES = 2**31
 
 
 def check_sparse(sparse: onnx.SparseTensorProto) -> None:
-    """Raise InvalidModel E311 if the parts of ``sparse`` (valid tensors) do not match
-    each other.
-    """
+    """Raise InvalidModel E311 if values, indices and dims of ``sparse`` do not match."""
     values, indices, dims = sparse.values, sparse.indices, list(sparse.dims)
     at = f"sparse tensor {values.name!r} {dims}"
     why = ""
@@ -41,12 +39,15 @@ def check_sparse(sparse: onnx.SparseTensorProto) -> None:
             "a sparse tensor is inconsistent",
             at=at,
             why=why,
-            fix="export the model again, or correct the node",
+            fix="export the model again, or correct the sparse tensor",
         )
 
 
 def _positions(sparse: onnx.SparseTensorProto) -> np.ndarray | None:
-    """Return flat positions in the dense tensor; None if an index is outside its dim."""
+    """Return the row-major position of each value in the dense tensor.
+
+    The indices are positions already, or one index per dim. None if an index is outside its dim.
+    """
     indices = numpy_helper.to_array(sparse.indices)
     if indices.ndim == 1:
         return indices

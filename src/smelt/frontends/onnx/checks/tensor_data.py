@@ -28,7 +28,7 @@ _TYPED = ("float_data", "int32_data", "string_data", "int64_data", "double_data"
 FIELDS = (*_TYPED, "raw_data")
 """Every field that can hold the data of a tensor."""
 
-_DAMAGED = "the file is damaged, or was written by a broken exporter"
+_FIX = "copy the file again, or export it again with another release of the exporter"
 
 
 def check_data(
@@ -48,7 +48,7 @@ def check_data(
             f"a tensor of {dtype.name.lower()} has data in {' and '.join(present)}",
             at=at,
             why=f"this type stores its data in {' or in '.join(allowed)}",
-            fix=_DAMAGED,
+            fix=_FIX,
         )
     count_held, expected, unit = _lengths(tensor, dtype, count, field, raw)
     if count_held != expected:
@@ -57,7 +57,7 @@ def check_data(
             "E311",
             what,
             at=at,
-            fix=_DAMAGED,
+            fix=_FIX,
             why="ONNX requires as many elements as the product of the dims",
         )
     _check_range(tensor, dtype, field, at, raw)
@@ -105,15 +105,19 @@ def _check_range(
             at=at,
             why=f"its numbers are {int(numbers.min())} to {int(numbers.max())}, and the type allows"
             f" {lowest} to {highest}",
-            fix=_DAMAGED,
+            fix=_FIX,
         )
 
 
 def _range(dtype: ir.DataType) -> tuple[int, int]:
-    """Return the range of int32_data: values of integers, bit patterns of all other types."""
+    """Return the range of numbers in ``int32_data`` for a tensor of ``dtype``.
+
+    The numbers are values for integer types, and bit patterns for all others. Types of 2 and 4 bits
+    are packed into bytes.
+    """
     if dtype == ir.DataType.BOOL:
         return 0, 1
-    bits = max(8, dtype.bitwidth)  # Types of 2 and 4 bits are packed into bytes.
+    bits = max(8, dtype.bitwidth)
     if dtype in (ir.DataType.INT8, ir.DataType.INT16):
         return -(1 << bits - 1), (1 << bits - 1) - 1
     is_packed_and_signed = dtype.bitwidth < 8 and dtype.is_integer() and dtype.is_signed()
