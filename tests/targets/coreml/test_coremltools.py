@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from targets.coreml.coremltools_check import problems
 from targets.coreml.packages import written
+from targets.coreml.test_decoder_states import model as decoder
+from targets.coreml.test_decoder_states import states_of
 from targets.coreml.test_differences import ROWS
 from targets.coreml.test_models import FOLDER, MODELS, QUICK, names_of
 from targets.coreml.test_target import CACHE, DENSE, IMAGE
@@ -52,4 +54,13 @@ def test_forms_of_ios_18(form, precision, tmp_path):
     model, options = FORMS[form]
     path = tmp_path / "m.mlpackage"
     written(model, ios=18, precision=precision, **options).save(path)
+    assert problems(path) == []
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("slide", [False, True])
+def test_decoders_with_states(slide, precision, tmp_path):
+    model, path = decoder(slide), tmp_path / "m.mlpackage"
+    options = {"states": states_of(model), "ios": 18, "precision": precision}
+    smelt.compile(model, target=coreml, **options).save(path)
     assert problems(path) == []
