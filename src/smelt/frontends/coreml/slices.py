@@ -102,11 +102,29 @@ def _masked(
 def _slice_by_index(call: Call) -> ir.Value:
     """Return ``x[begin:end:stride]``, without the squeezed dims."""
     bounds = _bounds(call)
-    rank = call.rank(call.x)
-    axes = call.ints(range(rank)) if rank else None
-    steps = call.ints(bounds.steps) if any(step != 1 for step in bounds.steps) else None
-    result = call.op("Slice", call.x, bounds.starts, bounds.ends, axes, steps)
+    result = _sliced(call, bounds)
     return call.op("Squeeze", result, call.ints(bounds.squeezed)) if bounds.squeezed else result
+
+
+def _sliced(call: Call, bounds: Bounds) -> ir.Value:
+    """Return ``x`` sliced along the axes that are not kept whole."""
+    axes = list(range(call.rank(call.x)))
+    starts, ends = bounds.starts, bounds.ends
+    if starts.const_value is not None and ends.const_value is not None:
+        first, last = starts.const_value.numpy().tolist(), ends.const_value.numpy().tolist()
+        axes = [
+            axis
+            for axis, (low, high, dim) in enumerate(
+                zip(first, last, call.dims(call.x), strict=True)
+            )
+            if bounds.steps[axis] != 1 or low != 0 or high not in (END, dim)
+        ]
+        if not axes:
+            return call.op("Identity", call.x)
+        starts, ends = (call.ints([each[axis] for axis in axes]) for each in (first, last))
+    steps = [bounds.steps[axis] for axis in axes]
+    strides = call.ints(steps) if any(step != 1 for step in steps) else None
+    return call.op("Slice", call.x, starts, ends, call.ints(axes) if axes else None, strides)
 
 
 @reads("slice_by_size")

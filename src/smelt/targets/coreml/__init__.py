@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.passes.pipelines import EXPANDED, ROUNDS
 from smelt.targets.base import Limits, Target
+from smelt.targets.coreml.emission import EXTENSIONS
 from smelt.targets.coreml.options import Options
 from smelt.targets.coreml.phases import allocate, computes, emit, schedule
 from smelt.targets.coreml.registry import ROWS
@@ -41,8 +42,9 @@ coreml = Target(
         empty_tensors=False,
     ),
     passes=PASSES,
-    kernels=frozenset(ROWS),
+    kernels=frozenset(ROWS) - {name for _, name in EXTENSIONS},
     computes=computes,
+    extensions=EXTENSIONS,
     options=Options,
     schedule=schedule,
     allocate=allocate,

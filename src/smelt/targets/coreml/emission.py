@@ -35,6 +35,8 @@ NOT_WRITTEN = {
     **dict.fromkeys(RANDOM, "Core ML does not say how it draws random numbers"),
 }
 """Why some operators have no row."""
+EXTENSIONS = frozenset({("smelt", "ConcatInterleave")})
+"""The operators beyond ONNX that have rows."""
 FIX = "change the model, or choose another target: `smelt targets` lists them"
 
 
@@ -111,7 +113,8 @@ def _can_be_read(facts: Facts, node: ir.Node) -> bool:
 
 def write_node(facts: Facts, node: ir.Node) -> None:
     """Write one node; raises Refused if Core ML lacks it."""
-    row = None if node.domain else ROWS.get(node.op_type)
+    is_known = not node.domain or (node.domain, node.op_type) in EXTENSIONS
+    row = ROWS.get(node.op_type) if is_known else None
     if row is None:
         raise Refused(NOT_WRITTEN.get(node.op_type, NO_ROW))
     unknown = unknown_part(node)

@@ -12,7 +12,7 @@ from smelt.ir.constants import Constants
 from smelt.mlpackage.program import Package, Program
 from smelt.mlpackage.write import MANIFEST, MODEL_FILE, WEIGHT_FILE, PackageFiles, manifest
 from smelt.targets.base import Artifact, Plan
-from smelt.targets.coreml.emission import write_node
+from smelt.targets.coreml.emission import EXTENSIONS, write_node
 from smelt.targets.coreml.facts import Facts
 from smelt.targets.coreml.functions import default_function, emit_functions
 from smelt.targets.coreml.mac_check import check_files
@@ -132,7 +132,9 @@ def emit(plan: CoreMLPlan) -> Artifact:
 
 def computes(model: ir.Model, node: ir.Node) -> bool:
     """True if the target writes ``node`` as it is, at the default options."""
-    if node.domain or node.op_type not in ROWS:
+    if node.domain and (node.domain, node.op_type) not in EXTENSIONS:
+        return False
+    if node.op_type not in ROWS:
         return False
     facts = Facts(Writer(17), half=False, keep=frozenset(), opset=model.opset_imports.get("", 1))
     facts.constants, facts.dry = Constants(), True

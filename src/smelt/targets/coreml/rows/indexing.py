@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
+from smelt.ir.constants import tensor_of
 from smelt.ir.same_shape import same_dim
 from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
@@ -37,8 +39,25 @@ def guarded(c: Call, index: int, size: Val | int) -> Val:
     indices = c.x(index, Element.INT32)
     if (c.lowest(index) or 0) >= 0 and c.lowest(index) is not None:
         return indices
+    if _is_guarded(c.input(index)):
+        return indices
     negative = c.op("less", indices, 0, element=Element.BOOL)
     return c.select(negative, c.op("add", indices, size), indices, Element.INT32)
+
+
+def _is_guarded(value: ir.Value | None) -> bool:
+    """True for ``Where(Less(i, 0), Add(i, size), i)``: negative indices count from the end."""
+    chosen = None if value is None else value.producer()
+    if chosen is None or chosen.op_type != "Where" or chosen.domain:
+        return False
+    condition, counted, index = chosen.inputs
+    test = None if condition is None else condition.producer()
+    total = None if counted is None else counted.producer()
+    if test is None or total is None or (test.op_type, total.op_type) != ("Less", "Add"):
+        return False
+    limit = None if test.inputs[1] is None else tensor_of(test.inputs[1])
+    is_zero = limit is not None and limit.size == 1 and not limit.numpy().any()
+    return is_zero and test.inputs[0] is index and index in total.inputs
 
 
 def _numbers(c: Call, index: int) -> tuple[Val, Element]:

@@ -114,15 +114,16 @@ def repeat(c: Call) -> None:
         c.done(c.write("tile", x=x, reps=c.x(1, Element.INT32)))
 
 
-@writes("Concat")
+@writes("Concat", "ConcatInterleave")
 def concat(c: Call) -> None:
-    """Write concat; of one operand, the operand."""
+    """Write concat, with or without interleaving; of one operand, the operand."""
     values = [c.x(index) for index in range(len(c.node.inputs))]
     if len(values) == 1:
         c.done(values[0])
         return
     axis = int(c.attribute("axis")) % values[0].rank
-    c.done(c.write("concat", values=values, axis=axis, interleave=False))
+    interleave = c.node.op_type == "ConcatInterleave"
+    c.done(c.write("concat", values=values, axis=axis, interleave=interleave))
 
 
 @writes("Split")

@@ -44,18 +44,20 @@ def product(c: Call, x: Val, y: Val, *, x_across: bool = False, y_across: bool =
     )
 
 
-def linear(c: Call, x: Val, weight: np.ndarray, bias: np.ndarray | None) -> Val:
-    """Return ``x @ weight.T + bias`` for a constant weight (outputs, inputs)."""
-    count = weight.shape[0]
+def linear(c: Call, x: Val, weight: np.ndarray | Val, bias: np.ndarray | None) -> Val:
+    """Return ``x @ weight.T + bias`` for a constant or unpacked weight (outputs, inputs)."""
+    label = f"{c.node.outputs[0].name}_weight"
+    matrix = weight if isinstance(weight, Val) else c.constant(weight, x.element, label)
+    count = matrix.dims[0]
     if bias is None:
-        bias = np.zeros(count, np.float32)
+        bias = np.zeros(count or 0, np.float32)
     return c.w.op(
         "linear",
         x.element,
         (*x.dims[:-1], count),
         name=c.node.outputs[0].name or "linear",
         x=x,
-        weight=c.constant(weight, x.element, f"{c.node.outputs[0].name}_weight"),
+        weight=matrix,
         bias=c.constant(bias, x.element, f"{c.node.outputs[0].name}_bias"),
     )
 
@@ -67,6 +69,11 @@ def gemm(c: Call) -> None:
     x_across, y_across = bool(c.attribute("transA")), bool(c.attribute("transB"))
     x, weight = c.x(0), c.array(1)
     bias = c.array(2) if c.has(2) else np.zeros(1, np.float32)
+    if x.is_float and weight is None and c.is_weight(1) and y_across and not x_across:
+        matrix, count = c.x(1), c.dims(c.input(1))[0]
+        if count is not None and alpha == beta == 1 and bias is not None and bias.ndim == 1:
+            c.done(linear(c, x, matrix, np.broadcast_to(bias, (count,))))
+            return
     if x.is_float and weight is not None and bias is not None and not x_across:
         count = weight.shape[0 if y_across else 1]
         if bias.size in (1, count) and (bias.ndim < 2 or bias.shape[0] == 1):
