@@ -30,11 +30,11 @@ from smelt.ir.tensors.lazy_concat import LazyConcat
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
 
-LARGEST = 2**28
-"""Limit in bytes of all matrices together; larger weights may be files and stay separate."""
+MOST_WEIGHT_BYTES = 2**28
+"""Limit of all matrices of a group together; larger weights may be files and stay separate."""
 
-COPIED, NARROW = 2**22, 512
-"""Bytes of the result and columns of the operand in keeps 2.
+LEAST_COPIED_BYTES, MOST_NARROW_COLUMNS = 2**22, 512
+"""A group with at least so large a result, from an operand of at most so many columns, is kept (2).
 
 ONNX Runtime's time of three products, relative to one product and a Split: 0.82 - 0.96 for results
 of 5 to 38 MB and operands of 64 to 512 columns, 0.98 - 1.01 for results of 1 to 4 MB, and
@@ -46,7 +46,8 @@ of 5 to 38 MB and operands of 64 to 512 columns, 0.98 - 1.01 for results of 1 to
 class _Layer:
     """A product with ``weight``, and ``last``, the Add of ``row`` to it.
 
-    Without a row, ``last`` is the product itself and ``row`` is None.
+    A merge replaces the result of ``last``. Without a row, ``last`` is the product itself and
+    ``row`` is None.
     """
 
     product: ir.Node
@@ -72,9 +73,9 @@ def dot_merger(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: O
 
 
 def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
-    """Yield groups of at least two layers that read one operand in one graph.
+    """Yield the groups of layers to merge: two or more that read one operand in one graph.
 
-    The layers of a group all have a row, or all have none.
+    The layers of a group all have a row, or all have none. Groups too large to pay are left out.
     """
     groups: dict[tuple[ir.Value, *tuple[object, ...]], list[_Layer]] = {}
     for node in cx.index().nodes([("", "MatMul")]):
@@ -87,24 +88,29 @@ def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
             groups.setdefault(key, []).append(layer)
     for (x, *_), layers in groups.items():
         weight_bytes = sum(layer.weight.nbytes for layer in layers)
-        if len(layers) < 2 or weight_bytes > LARGEST or _costs_more_to_split(x, weight_bytes):
-            continue  # keeps 2
-        yield layers
+        if len(layers) < 2 or weight_bytes > MOST_WEIGHT_BYTES:
+            continue
+        if not _costs_more_to_split(x, weight_bytes):  # keeps 2
+            yield layers
 
 
 def _costs_more_to_split(x: ir.Value, weight_bytes: int) -> bool:
-    """True if a product of narrow rows of ``x`` and all matrices has a large result to split."""
+    """True if the merged product of ``x`` saves less time than its Split costs.
+
+    That is so for a large result from narrow rows (see LEAST_COPIED_BYTES). ``weight_bytes`` is the
+    size of all matrices together; False if the sizes of ``x`` are not known.
+    """
     if x.shape is None or not x.shape.is_static():
         return False
     *lead, columns = x.shape.numpy()
-    if not 0 < columns <= NARROW:
+    if not 0 < columns <= MOST_NARROW_COLUMNS:
         return False
-    result_bytes = math.prod(lead) * weight_bytes // columns
-    return result_bytes >= COPIED
+    bytes_of_result_row = weight_bytes // columns  # the matrices have one row per column of x
+    return math.prod(lead) * bytes_of_result_row >= LEAST_COPIED_BYTES
 
 
 def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | None:
-    """Return the layer of the MatMul ``node``.
+    """Return the MatMul ``node`` with the Add of a row behind it, or alone if there is no such Add.
 
     None if its weight is not a constant matrix that only it reads, or if the result is an output.
     """

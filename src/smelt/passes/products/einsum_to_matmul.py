@@ -36,8 +36,8 @@ MULTIPLIED = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 BEFORE_SOFTMAX = ("Mul", "Div", "Add", "Sub", "Where", "Cast", "Max")
 """Operators that scale, mask and bias scores before a Softmax."""
 
-FEW = 6
-"""Limit of such operators."""
+MOST_BEFORE_SOFTMAX = 6
+"""Limit of such operators between the scores and their Softmax; longer chains are not followed."""
 
 
 @rule(op("Einsum", var("x"), var("y")), same_shape=True)
@@ -87,9 +87,11 @@ def moved_axes(m: Match, b: Builder) -> Replacement:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A MatMul that computes an Einsum, with the labels of its operands and result.
+    """A MatMul that computes an Einsum of two operands.
 
-    ``order`` lists which Einsum operand is left and which right; ``moves`` counts the Transposes.
+    ``order``: the places of its left and right operand among those of the Einsum. ``operands`` and
+    ``result``: the labels of their axes, in the order that MatMul wants. ``moves``: how many of
+    these three need a Transpose, because the Einsum has its axes in another order.
     """
 
     order: tuple[int, int]
@@ -119,9 +121,11 @@ def _sizes_agree(equation: Equation, x: ir.Shape, y: ir.Shape) -> bool:
 
 
 def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -> _Plan | None:
-    """Return the MatMul for ``terms`` in this order, or None if it is not a product of matrices.
+    """Return the MatMul of the first of ``terms`` with the second, or None if MatMul cannot do it.
 
-    ``bij,bjk->bik`` has the batch b, rows i, columns k, and j summed.
+    Its left operand has the labels (batch, rows, summed), its right one (batch, summed, columns):
+    ``bij,bjk->bik`` has the batch b, rows i, columns k, and j summed. ``order`` goes into the
+    plan: the caller tries both orders, because one of them may need fewer Transposes.
     """
     first, second = terms
     shared = [label for label in first if label in second]
@@ -140,14 +144,18 @@ def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -
 
 
 def _is_next_to_softmax(node: ir.Node) -> bool:
-    """True for the scores or the weighted sum of an attention of rank 4 or 5."""
+    """True for the scores or the weighted sum of an attention of rank 4 or 5.
+
+    The weighted sum reads a Softmax; the scores lead to one by operators of BEFORE_SOFTMAX. There a
+    MatMul is worth several Transposes, because the attention passes match it.
+    """
     shape = node.outputs[0].shape
     if shape is None or len(shape) not in (4, 5):
         return False
     if any(producer_of(value, "Softmax") is not None for value in node.inputs):
         return True
     value = node.outputs[0]
-    for _ in range(FEW):
+    for _ in range(MOST_BEFORE_SOFTMAX):
         if not scope.has_one_use(value):
             return False
         (reader,) = scope.consumers(value)

@@ -26,7 +26,7 @@ from smelt.passes.base import rounding, rule_pass
 
 @rule(op("Gemm", var("x"), var("weight"), optional(var("bias"))), same_shape=True)
 def dynamic_gemm(m: Match, b: Builder) -> Replacement:
-    """Replace the Gemm by MatMul, factors and Add."""
+    """Replace a Gemm with a computed weight or bias by MatMul, the two factors and Add."""
     bias = m.get("bias")
     dtype = m["x"].dtype
     if dtype is None or not dtype.is_floating_point():  # needs 1, keeps 2

@@ -58,7 +58,11 @@ def gemm_plus(m: Match, b: Builder) -> Replacement:
 
 
 def _bias(m: Match, b: Builder, sign: float, negated: bool) -> ir.Value | Miss:
-    """Return ``sign * term`` plus (minus if ``negated``) the scaled bias of the Gemm, or a Miss."""
+    """Return the bias of the new Gemm, ``sign * term ± beta * c``, or a Miss if it is not constant.
+
+    It subtracts the old bias c if ``negated``: ``term - (x + c)`` is ``-x + (term - c)``. A term
+    that is only added to a Gemm without a bias may be computed; it becomes the bias as it is.
+    """
     term, dtype = m["term"], m["term"].dtype
     assert dtype is not None
     if m.get("c") is None and sign == 1:
@@ -89,7 +93,7 @@ def fits_gemm(value: ir.Value, result: ir.Value) -> bool:
 
 
 def why_unfit(value: ir.Value, result: ir.Value) -> str:
-    """Return the condition of ``fits_gemm`` that fails."""
+    """Say for a Miss which condition of ``fits_gemm`` fails for ``value`` and ``result``."""
     if value.dtype is None or not value.dtype.is_floating_point():
         return "the term is not known to be floating-point"
     if value.dtype != result.dtype:

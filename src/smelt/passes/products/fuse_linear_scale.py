@@ -65,7 +65,10 @@ def _attribute(m: Match, name: str) -> object:
 def _columns(
     product: ir.Value, weight: np.ndarray, scale: np.ndarray, transposed: bool
 ) -> np.ndarray | None:
-    """Return ``scale`` as a float64 vector of one number or one for each column, else None."""
+    """Return ``scale`` as a float64 vector of one number or one for each column of the result.
+
+    None if it varies along another axis. A ``transposed`` weight has its columns in axis 0.
+    """
     if weight.ndim < 2 or not weight.size or scale.dtype.kind not in "fV":
         return None
     if product.shape is None or scale.ndim > len(product.shape):

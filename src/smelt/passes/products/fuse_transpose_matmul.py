@@ -56,7 +56,11 @@ def gemm_of_transposed(m: Match, b: Builder) -> Replacement:
 
 
 def _gemm(m: Match, b: Builder, bias: ir.Value | None, attributes: list[ir.Attr]) -> Replacement:
-    """Return a Gemm of the untransposed operands, with the flag of each one flipped."""
+    """Return a Gemm of the operands before their Transposes, or a Miss if one moves otherwise.
+
+    transA or transB of each such operand is flipped, because two transpositions cancel.
+    ``attributes`` are the others of the Gemm, to which the flags are appended.
+    """
     inputs: list[ir.Value | None] = []
     for index, (name, flag) in enumerate((("first", "transA"), ("second", "transB"))):
         moved = m.get(f"moved_{name}")
@@ -114,10 +118,9 @@ def matmul_of_constant(m: Match, b: Builder) -> Replacement:
         return Miss("the constant has other readers, so it would be stored twice")
     perm = opset.attribute(m.node("moved"), "perm", m.opset)
     transposed = b.constant(np.ascontiguousarray(array.transpose(perm)), name=weight.name)
-    other = m.get("a")
-    return (
-        b.op("MatMul", transposed, m["b"]) if other is None else b.op("MatMul", other, transposed)
-    )
+    left = m.get("a")  # None if the constant is the left operand
+    operands = (transposed, m["b"]) if left is None else (left, transposed)
+    return b.op("MatMul", *operands)
 
 
 fuse_transpose_matmul = rule_pass(

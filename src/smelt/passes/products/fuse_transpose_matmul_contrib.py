@@ -21,7 +21,10 @@ from smelt.passes.base import rounding, rule_pass
 from smelt.passes.products.fuse_transpose_matmul import swaps_matrices
 
 FUSED = ("com.microsoft", "FusedMatMul")
+"""Domain and type of ONNX Runtime's product that transposes its operands itself."""
+
 FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
+"""Element types for which it has a kernel."""
 
 _first = op("Transpose", var("first"), name="moved_first", shared=True)
 _second = op("Transpose", var("second"), name="moved_second", shared=True)

@@ -51,9 +51,10 @@ Offsets = dict[int, tuple[ir.Node, np.ndarray]]
 
 @dataclass(frozen=True)
 class _Layer:
-    """A node whose input ``place`` is ``bias``, and the nodes that move its result, first to last.
+    """A Gemm or Add whose input number ``place`` is ``bias``, and the nodes that move its result.
 
-    ``place`` is None for a product without a bias: an Add is inserted behind it.
+    ``moves`` lists them first to last. ``place`` is None for a MatMul, which has no bias: an Add is
+    inserted behind it.
     """
 
     node: ir.Node
@@ -76,7 +77,7 @@ class _Layer:
 
 @graph_pass("offset_to_bias", __doc__, exactness=rounding(4), after=("merge_constant_terms",))
 def offset_to_bias(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
-    """Fold the constants behind Splits, then those behind moves."""
+    """Fold the constants behind Splits into biases, then those behind moves."""
     for split, layer, bias, offsets in list(_split_layers(cx, stats)):
         if rewriter.exhausted:
             return
@@ -104,7 +105,7 @@ def offset_to_bias(cx: PassContext, rewriter: Rewriter, stats: RuleStats, option
 
 
 def _moved_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray]]:
-    """Yield each Add of a number to a moved layer, the layer and the new bias."""
+    """Yield each Add of a number, not a row, to a moved layer, with the layer and its new bias."""
     for add in cx.index().nodes([("", "Add")]):
         value_and_number = _number(cx, add)
         if value_and_number is None or not _is_move(value_and_number[0].producer()):
@@ -119,9 +120,9 @@ def _moved_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray
 def _split_layers(
     cx: PassContext, stats: RuleStats
 ) -> Iterator[tuple[ir.Node, _Layer, np.ndarray, Offsets]]:
-    """Yield each Split of a layer with constants added to its parts.
+    """Yield each Split of a layer's result whose parts have constants added.
 
-    Yields the Split, the layer, its new bias, and the constants by output.
+    With it come the layer, the new bias of the layer, and the Adds and constants by output.
     """
     for split in cx.index().nodes([("", "Split")]):
         offsets = _offsets(cx, split)
@@ -148,7 +149,8 @@ def _bias_with_offsets(
 ) -> np.ndarray | None:
     """Return the bias of ``layer`` plus the constant of each part; None if they do not fit it.
 
-    The Split cuts ``axis`` of a value of ``rank`` into parts of ``lengths``.
+    The Split cuts ``axis`` of a value of ``rank`` into parts of ``lengths``. The constants are laid
+    one behind the other along that axis, with 0 for a part that has none.
     """
     if layer.moves:
         kinds = [move.op_type for move in layer.moves]
@@ -197,7 +199,10 @@ def _number(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None
 
 
 def _row(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
-    """Return ``(value, row)`` if ``add`` adds a constant row or number to ``value``, else None."""
+    """Return ``(value, row)`` if ``add`` adds a constant row or number to ``value``, else None.
+
+    A row is an array of floats that varies along the last axis only, and does not raise the rank.
+    """
     if (add.domain, add.op_type) != ("", "Add") or not is_known(add):
         return None
     for value, other in (add.inputs, add.inputs[::-1]):
@@ -214,9 +219,10 @@ def _row(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
 def _product(
     cx: PassContext, value: ir.Value, split: ir.Node, offsets: Offsets, stats: RuleStats
 ) -> _Layer | None:
-    """Return a product without a bias that can get one, else None.
+    """Return the MatMul that computes ``value`` as a layer that can get a bias, else None.
 
-    Only ``split`` reads it, and a row is added to each part.
+    Only ``split`` reads it, and a constant is added to each part: then one Add before the Split
+    takes the place of all the others. Its bias is -0.0, to which any number is added exactly.
     """
     node = producer_of(value, "MatMul")
     is_only_read_here = scope.has_one_use(value) and node is not None and node.graph is split.graph
@@ -236,17 +242,17 @@ def _product(
 
 
 def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
-    """Return the layer that computes ``value``, if only ``reader`` reads it, else None."""
+    """Return the Gemm, or the Add of a constant, whose moved result is ``value``, else None.
+
+    None also if another node than ``reader``, or than the next move, reads one of the results on
+    the way: it would see the new bias.
+    """
     moves: list[ir.Node] = []
     while True:
         node = value.producer()
-        has_one_reader = scope.has_one_use(value) and not value.is_graph_output()  # keeps 2
-        if (
-            node is None
-            or not has_one_reader
-            or node.graph is not reader.graph
-            or not is_known(node)
-        ):
+        if not scope.has_one_use(value) or value.is_graph_output():  # keeps 2
+            return None
+        if node is None or node.graph is not reader.graph or not is_known(node):
             return None
         if not _is_move(node):
             break
@@ -266,15 +272,14 @@ def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
 
 
 def _gemm(cx: PassContext, node: ir.Node, moves: tuple[ir.Node, ...]) -> _Layer | None:
-    """Return a Gemm with its bias (zeros if it has none), else None."""
+    """Return the layer of a Gemm, with zeros if it has no bias; None for a scaled or computed
+    bias."""
     x, _, bias_operand = first_inputs(node, 3)
     if x is None or x.dtype is None or node.attributes.get_float("beta", 1.0) != 1.0:
         return None  # keeps 4
-    bias = (
-        np.zeros(1, x.dtype.numpy())
-        if bias_operand is None
-        else cx.constants.get(bias_operand, limit=None)
-    )
+    bias = cx.constants.get(bias_operand, limit=None)
+    if bias_operand is None:
+        bias = np.zeros(1, x.dtype.numpy())
     return _Layer(node, 2, bias, moves) if bias is not None and is_float(bias.dtype) else None
 
 

@@ -32,7 +32,7 @@ from smelt.passes.base import rounding, rule_pass
 from smelt.passes.products.fuse_transpose_matmul import GEMM, swaps_matrices
 from smelt.passes.quantize.quantized_groups import is_dequantized
 
-SMALL = 256
+LEAST_ELEMENTS = 256
 """Number of matrix elements from which on the product with a column is faster."""
 
 
@@ -69,17 +69,20 @@ def is_matrix_of_vector(node: ir.Node) -> bool:
 
 
 def _has_only_vector_products(matrix: ir.Value) -> bool:
-    """True if all readers of the constant ``matrix`` multiply it with a vector."""
+    """True if all readers of the constant ``matrix`` multiply it with a vector.
+
+    Then the transposed copy takes its place; another reader would need the first one stored, too.
+    """
     return not matrix.is_graph_output() and all(
         is_matrix_of_vector(node) and node.inputs[0] is matrix for node in scope.consumers(matrix)
     )
 
 
 def _is_small(matrix: ir.Value) -> bool:
-    """True if the matrices are known to have under ``SMALL`` elements."""
+    """True if ``matrix``, or a stack of them, is known to have under LEAST_ELEMENTS elements."""
     assert matrix.shape is not None
     dims = [dim for dim in matrix.shape if isinstance(dim, int)]
-    return len(dims) == len(matrix.shape) and math.prod(dims) < SMALL
+    return len(dims) == len(matrix.shape) and math.prod(dims) < LEAST_ELEMENTS
 
 
 put_vectors_first = rule_pass(

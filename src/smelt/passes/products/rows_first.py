@@ -1,4 +1,8 @@
-"""Find the rows S,B,H*D behind merged heads B*H,S,D, as ``nn.MultiheadAttention`` writes them."""
+"""Find the rows S,B,H*D behind merged heads B*H,S,D, as ``nn.MultiheadAttention`` writes them.
+
+S is the length of the sequence, B the batch, H the number of heads, and D the size of one head.
+``unmerge_matmul`` then splits the rows into four dims, without the merged dim B*H.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ _HEADS_FIRST: Mapping[tuple[int, ...], Sequence[int]] = {
     (1, 0, 2): (1, 2, 0, 3),
     (1, 2, 0): (1, 2, 3, 0),
 }
-"""Permutations of S,B*H,D to B*H,S,D or B*H,D,S, and the same of S,B,H,D."""
+"""For a Transpose of S,B*H,D to B*H,S,D or B*H,D,S: the permutation that moves S,B,H,D likewise."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class RowsFirst:
         return same_dim(self.batch, lead[0]) and self.heads == lead[1]
 
     def split(self, b: Builder) -> ir.Value:
-        """Return the heads with four dims."""
+        """Return the heads with four dims, B,H,S,D or B,H,D,S, by new nodes from ``source``."""
         heads = b.op("Reshape", self.source, b.const_i64([0, 0, self.heads, self.size]))
         return b.op("Transpose", heads, perm=list(self.perm))
 
@@ -43,7 +47,8 @@ class RowsFirst:
 def rows_first(value: ir.Value) -> RowsFirst | None:
     """Return the rows of which ``value``, B*H,S,D or B*H,D,S, is made; None if there are none.
 
-    A Reshape alone moves a sequence of one row.
+    The model makes it by a Reshape of the rows to S,B*H,D and a Transpose. If S is 1, the Reshape
+    alone may do, from 1,B,H*D to B*H,1,D.
     """
     transpose = producer_of(value, "Transpose")
     axes_of_move = permutation(transpose) if transpose is not None else (1, 0, 2)

@@ -32,8 +32,8 @@ from smelt.operators.elementwise import UNARY
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
-LONGEST = 8
-"""Limit of nodes between two Reshapes."""
+MOST_LAYERS = 8
+"""Limit of nodes between the two Reshapes; longer chains are not followed."""
 
 
 @rule(op("Reshape", var("flat"), rest=True), same_shape=True)
@@ -72,13 +72,13 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
 
 
 def _chain(m: Match, walk: Walk) -> tuple[ir.Node, list[ir.Node]] | None:
-    """Return the first Reshape and the layers between it and the root, in order, else None.
+    """Return the Reshape that flattens and the layers between it and the root, in order, else None.
 
-    ``walk`` takes the layers.
+    One layer must be a product. ``walk`` records the layers, to check that nothing else reads them.
     """
     layers: list[ir.Node] = []
     value = m["flat"]
-    while len(layers) <= LONGEST:
+    while len(layers) <= MOST_LAYERS:
         flatten = producer_of(value, "Reshape")
         if flatten is not None:
             is_flat = flatten.graph is m.root.graph and _merges_leading_dims(flatten)
@@ -114,15 +114,10 @@ def _merged_dims(node: ir.Node) -> int:
     rank = len(x.shape)
     if same_dim(x.shape[-1], flat[1]):
         return rank - 1
-    candidates = range(rank - 2, 1, -1)
-    return next(
-        (
-            first_kept
-            for first_kept in candidates
-            if math.prod(_ints(x.shape, first_kept)) == flat[1]
-        ),
-        0,
-    )
+    for merged in range(rank - 2, 1, -1):
+        if math.prod(_ints(x.shape, merged)) == flat[1]:
+            return merged
+    return 0
 
 
 def _ints(shape: ir.Shape, start: int) -> list[int]:
@@ -145,7 +140,7 @@ def _row_operand(node: ir.Node, m: Match) -> ir.Value | None:
 
 
 def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
-    """Return ``layer`` on an unflattened ``x``, or a Miss."""
+    """Return ``layer`` rebuilt on ``x``, which has all leading dims; or a Miss."""
     if layer.op_type in UNARY:
         return b.like(layer, x)
     if layer.op_type == "Gemm":
@@ -167,7 +162,7 @@ def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value 
 
 
 def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
-    """Return a Gemm as MatMul and Add on an unflattened ``x``, or a Miss."""
+    """Return ``gemm``, which accepts matrices only, as MatMul and Add on ``x``; or a Miss."""
     if opset.attribute(gemm, "transA", m.opset):
         return Miss("transA of the Gemm is 1")
     if opset.attribute(gemm, "alpha", m.opset) != 1:  # needs 2
@@ -190,7 +185,10 @@ def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Val
 
 
 def _row(value: ir.Value | None, array: np.ndarray, b: Builder) -> ir.Value | None:
-    """Return ``value`` as a vector or scalar; None if it varies from row to row."""
+    """Return the constant ``value``, whose ``array`` is given, as a vector or scalar.
+
+    None if it varies from row to row: it would not broadcast along the restored dims.
+    """
     if array.ndim <= 1:
         return value
     return b.constant(array[0]) if array.ndim == 2 and array.shape[0] == 1 else None

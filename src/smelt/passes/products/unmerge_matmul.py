@@ -45,8 +45,8 @@ PARTS_OF_SHAPE = 15
 MOST_DIMS = 8
 """Limit of the rank of merged values, dims of 1 included."""
 
-LONGEST = 10
-"""Limit of nodes between the last Reshape and those that merge."""
+MOST_NODES = 10
+"""Limit of nodes between the last Reshape and those that merge; longer chains are not followed."""
 
 _BY_ELEMENT = ("Add", "Sub", "Mul", "Div", "Max", "Min")
 
@@ -114,18 +114,16 @@ def _unit_dims(
 
 
 class _Lift:
-    """Rebuilds values B*H,M,N as B,H,M,N; ``lead`` is B,H.
+    """Rebuilds values of dims B*H,M,N, and the nodes that compute them, with the dims B,H,M,N.
 
-    ``batch``: B as a tensor of one element, if a rule has it. ``rebuilt``: the results so far, by
-    value.
+    ``lead``: B and H. ``batch``: B as a tensor of one element, if a rule has it. ``walk``: the
+    nodes that are rebuilt. ``rebuilt``: the results so far, by value.
     """
 
     def __init__(
         self, m: Match, b: Builder, lead: list[Dim], batch: ir.Value | None = None
     ) -> None:
-        """Rebuild products with the dims ``lead`` in place of one merged dim; ``rebuilt`` has the
-        results.
-        """
+        """Rebuild nodes of the match ``m`` by ``b``, with ``lead`` in place of one merged dim."""
         self.m = m
         self.b = b
         self.lead = lead
@@ -139,8 +137,10 @@ class _Lift:
         None."""
         node = producer_of(value, "Reshape")
         source = node.inputs[0] if node is not None else None
-        axes = _unit_dims(source.shape, value.shape, self.lead) if source is not None else None
-        return (source, axes) if source is not None and axes is not None else None
+        if source is None:
+            return None
+        axes = _unit_dims(source.shape, value.shape, self.lead)
+        return (source, axes) if axes is not None else None
 
     def split(self, value: ir.Value) -> ir.Value | None:
         """Return ``value`` with four dims, as it was before the merge, else None."""
@@ -148,16 +148,19 @@ class _Lift:
         if rows is not None and rows.fits(self.lead):
             return rows.split(self.b)
         source_and_axes = self.before_merge(value)
-        if source_and_axes is None or not source_and_axes[1]:
-            return source_and_axes[0] if source_and_axes is not None else None
-        return self.b.op("Squeeze", source_and_axes[0], self.b.const_i64(source_and_axes[1]))
+        if source_and_axes is None:
+            return None
+        source, unit_dims = source_and_axes
+        return self.b.op("Squeeze", source, self.b.const_i64(unit_dims)) if unit_dims else source
 
     def can_rebuild(self, value: ir.Value | None, depth: int = 0) -> bool:
-        """True if operators that work on split dims compute ``value`` from merged values only.
+        """True if ``value`` is merged, or computed from merged values by operators that work on
+        split dims, too.
 
-        ``walk`` records the nodes that are passed.
+        ``walk`` records the nodes on the way, ``has_product`` whether one is a MatMul; ``depth``
+        counts them.
         """
-        if value is None or value.shape is None or len(value.shape) != 3 or depth > LONGEST:
+        if value is None or value.shape is None or len(value.shape) != 3 or depth > MOST_NODES:
             return False
         rows = rows_first(value)
         if self.before_merge(value) is not None or (rows is not None and rows.fits(self.lead)):
@@ -181,8 +184,10 @@ class _Lift:
         return carried is not None and self.can_rebuild(carried, depth + 1)
 
     def operand_with_merged_dims(self, node: ir.Node) -> ir.Value | None:
-        """Return the operand that has merged dims; the other one is a number or has the same first
-        dim; None if neither has.
+        """Return the operand of an elementwise ``node`` by which to go on to the merged values.
+
+        The other operand is a number, or has the same first dim or 1 there: ``other_operand`` gives
+        it four dims. None if neither operand is such.
         """
         if len(node.inputs) != 2 or None in node.inputs:
             return None
