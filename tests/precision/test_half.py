@@ -184,7 +184,7 @@ def test_rows_that_are_masked_whole_stay_even() -> None:
     assert np.asarray(result).tolist() == [[0.25] * 4] * 2
 
 
-@pytest.mark.parametrize("opset", [13, 15, 17, 19, 21, 23, 24, 25])
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 15, 17, 19, 21, 23, 24, 25])
 def test_results_load_at_any_opset(opset: int) -> None:
     source = f"{G} {MATRIX} {{ a = MatMul(x, w) b = Relu(a) y = Softmax(b) }}"
     assert operators(converted(source, opset)) == "hCast hMatMul hRelu Cast Softmax"
