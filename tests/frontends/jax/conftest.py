@@ -23,7 +23,7 @@ from smelt.passes.canonicalize.legalize_dot_general import legalize_dot_general
 
 
 def legalized(model: ir.Model) -> ir.Model:
-    """``model`` with every DotGeneral turned into ONNX, and shapes that infer to the same."""
+    """Return ``model`` with ONNX operators for each DotGeneral; assert that its shapes infer alike."""
     cx = PassContext.of(model)
     Worklist(cx.rewriter(), legalize_dot_general.rules).run()
     return model
@@ -33,7 +33,7 @@ Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
 
 
 def opened(model: ir.Model) -> Run:
-    """``model``, which is spent, in ONNX Runtime, its own optimizations off."""
+    """Return an ONNX Runtime session of ``model`` without optimizations; the model is used up."""
     import onnx
     import onnxruntime as ort
 
@@ -90,7 +90,7 @@ def assert_same(
 def _call(
     fn: Callable[..., Any], keywords: tuple[str, ...], static: Mapping[str, Any], *arguments: Any
 ) -> Any:
-    """``fn`` on arguments of which the last are given by ``keywords``."""
+    """Return ``fn`` as a function of positional arguments; the last ones become ``keywords``."""
     count = len(arguments) - len(keywords)
     named = dict(zip(keywords, arguments[count:], strict=True))
     return fn(*arguments[:count], **named, **static)
@@ -157,5 +157,5 @@ def check(request: pytest.FixtureRequest) -> Check:
 
 @pytest.fixture
 def computed() -> Callable[[ir.Model, Sequence[np.ndarray]], list[np.ndarray]]:
-    """``computed(model, inputs)``: the outputs of a model as it was traced."""
+    """Return ``computed(model, inputs)``, which returns the outputs of the unoptimized model."""
     return lambda model, inputs: opened(legalized(clone_model(model)))(inputs)

@@ -1,4 +1,4 @@
-"""``jax.nn.sigmoid`` keeps its small results in files for ONNX Runtime, where somebody reads them."""
+"""Small results of ``jax.nn.sigmoid`` stay accurate in ONNX Runtime if a reader depends on them."""
 
 from __future__ import annotations
 

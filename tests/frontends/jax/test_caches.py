@@ -1,4 +1,4 @@
-"""Loops that carry what they write into: caches of keys and values, and other carried arrays.
+"""Loops that write into carried arrays, such as caches of keys and values.
 
 Whatever a loop carries keeps the type that JAX traced, at least its rank, so every contraction in
 its body becomes an operator of ONNX, and the model runs wherever it is compiled for.
@@ -151,7 +151,7 @@ def _attended(q: Any, keys: Any, values: Any, i: Any) -> Any:
 
 
 def _step(state: Any, weights: Any, i: Any) -> Any:
-    """One token through one layer with two heads of size 4; greedy choice of the next."""
+    """Run one token through one layer with two heads of size 4; choose the next token greedily."""
     token, keys, values, out = state
     table, wq, wk, wv = weights
     x = table[token]

@@ -24,6 +24,6 @@ def test_nearly_every_public_primitive_is_covered() -> None:
 
 
 @pytest.mark.parametrize("family", coverage.families(), ids=lambda family: family.name)
-def test_families_say_what_they_are(family: coverage.Family) -> None:
+def test_each_family_has_a_summary(family: coverage.Family) -> None:
     assert family.summary.endswith(".")
     assert family.primitives

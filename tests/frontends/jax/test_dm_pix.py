@@ -1,4 +1,4 @@
-"""Images by dm_pix, as its users write it."""
+"""Image functions of dm_pix convert."""
 
 from __future__ import annotations
 

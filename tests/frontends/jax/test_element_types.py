@@ -1,4 +1,4 @@
-"""Element types of fewer than 16 bits: converted and moved, else refused."""
+"""Arrays of fewer than 16 bits per element can be converted and moved; other operators are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes in the traced function are told as such, with the line of its author."""
+"""Errors of the traced function name its line and its own message."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def counting_to_a_dim(x):
     return x
 
 
-def test_python_cannot_count_to_a_symbolic_dim():
+def test_a_python_range_over_a_symbolic_dim_is_refused():
     with pytest.raises(Unsupported) as caught:
         trace(counting_to_a_dim, "f32[B,4]")
     error = caught.value
@@ -159,7 +159,7 @@ def test_a_long_message_is_cut():
     assert failure(fn, "f32[2]").why == "; ".join([*(f"line {i}" for i in range(6)), "..."])
 
 
-def test_only_comparisons_of_sizes_are_open_questions():
+def test_only_inconclusive_size_comparisons_are_e112():
     def fn(x):
         raise ValueError("the vote is inconclusive")
 
@@ -172,7 +172,7 @@ def test_an_error_in_smelt_itself_is_not_the_users(monkeypatch):
         trace(norm, "f32[3,4]")
 
 
-def test_where_sizes_are_open_a_number_is_the_way_out():
+def test_errors_under_open_sizes_advise_working_numbers():
     def fn(x):
         return jnp.arange(0.1, x.shape[0])
 
@@ -227,8 +227,8 @@ def test_arrays_of_another_trace():
     assert raised.value.code == "E113"
 
 
-def test_quotients_that_do_not_fit():
-    """As of layers that halve an image and double it again."""
+def test_errors_about_quotients_advise_multiples():
+    """Layers that halve an image and double it again leave such quotients."""
 
     def fn(x):
         halves = x[: x.shape[0] // 2 // 3]

@@ -1,4 +1,4 @@
-"""Primitives of libraries become what their implementations compute; checks are left out."""
+"""Library primitives are replaced by their implementations; run-time checks are left out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_untraceable_primitives_are_refused_by_name():
         trace(untraceable.bind, "f32[3]")
 
 
-def test_a_check_that_a_model_cannot_make_is_left_out_and_told(check):
+def test_a_run_time_check_is_left_out_with_a_warning(check):
     def root(x):
         return jnp.sqrt(eqx.error_if(x, x < 0, "x must not be negative"))
 

@@ -1,4 +1,4 @@
-"""Typed PRNG keys inside a traced function become the integers that they are."""
+"""Typed PRNG keys inside a traced function become integer arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_jaxpr_without_keys_is_left_alone():
     assert without_keys(closed) is closed
 
 
-def test_no_key_is_left_and_captured_arrays_stay_themselves():
+def test_conversion_of_keys_keeps_captured_arrays():
     table = jnp.arange(1000.0)
 
     def fn(k, x):
@@ -174,7 +174,7 @@ def test_other_primitives_on_keys_are_refused():
 
 
 def drawn(key, x):
-    """Noise of one half of a key, and the other half."""
+    """Return noise drawn with one half of a split key, and the other half."""
     here, later = jax.random.split(key)
     return x + jax.random.normal(here, x.shape), later
 

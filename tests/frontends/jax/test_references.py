@@ -89,13 +89,13 @@ def adds_outside(x):
     [(adds_outside, "created outside of it"), (jax.new_ref, "returned a mutable reference")],
     ids=["captured", "returned"],
 )
-def test_references_that_outlive_a_run_are_refused(fn, says):
+def test_references_from_outside_the_function_are_refused(fn, says):
     with pytest.raises(SmeltError, match=says):
         trace(fn, "f32[3,4]")
 
 
 def blocks(x, y):
-    """A product by blocks that sums in its result, and what each program saw of x."""
+    """Return the kernel of a blocked product that accumulates in its result and copies blocks of x."""
 
     def kernel(x, y, out, seen, scratch):
         @pl.when(pl.program_id(2) == 0)
@@ -128,7 +128,7 @@ HALF = pltpu.VMEM((4, 2), jnp.float32)
 
 
 def rows(x):
-    """Three rows a program, the last of which has fewer."""
+    """Return a kernel of three rows per program; the last program has fewer rows."""
     return pl.pallas_call(
         lambda x, out: out.__setitem__(..., jnp.sort(x[...], axis=1)),
         out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),

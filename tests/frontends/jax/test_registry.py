@@ -1,4 +1,4 @@
-"""Lowerings of others: registered by name, found, and refused where a name is taken."""
+"""Other packages register lowerings by the primitive's name, once for each name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from smelt.frontends.jax.patching.bindings import Binding, binds
 
 @pytest.fixture
 def double():
-    """A primitive of a third party, and its lowering; both gone afterwards."""
+    """Yield a third party's primitive with a lowering, and remove both after the test."""
     primitive = Primitive("test.double")
     primitive.def_impl(lambda x: x * 2)
     primitive.def_abstract_eval(lambda x, **_: x)
@@ -95,7 +95,7 @@ def cube(x, *, scale=1.0):
 
 @pytest.fixture
 def library(double, monkeypatch):
-    """A module of a third party whose ``cube`` is bound to a primitive."""
+    """Yield a third party's module whose function ``cube`` is bound to a primitive."""
     module = types.ModuleType("test_library")
     module.cube = cube
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -139,7 +139,7 @@ def test_a_target_is_bound_once(library):
 
 
 def test_a_binding_that_is_registered_again_replaces_itself(library):
-    """As when a cell of a notebook runs once more."""
+    """A notebook cell that runs again registers its binding again."""
 
     def cubed(x):
         return library.cube(x)

@@ -1,4 +1,4 @@
-"""What ``trace`` accepts, how it names things, and what it leaves alone."""
+"""``trace``: the specs that it accepts, the names of inputs and outputs, and its errors."""
 
 from __future__ import annotations
 

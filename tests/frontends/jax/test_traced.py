@@ -1,4 +1,4 @@
-"""Functions are traced as ``traced.txt`` says, which is read when an entry changes.
+"""Functions are traced to the models that ``traced.txt`` records.
 
 A row, ``f32[B,3]: lambda x: jnp.sort(x)``, is followed by its entry: the types of the results, the
 operators, and a digest of all nodes with the types of their values, or the error.

@@ -1,4 +1,4 @@
-"""Damage done to the protobuf of a model at random: what a broken exporter or an attacker writes."""
+"""Random damage to the protobuf of a model, such as a broken exporter or an attacker writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXTS = (Field.TYPE_STRING, Field.TYPE_BYTES)
 
 
 class Place(NamedTuple):
-    """A value within a model: a field that is set, or item ``index`` of a repeated one."""
+    """The position of a value in a protobuf: a field that is set, or item ``index`` of a repeated one."""
 
     owner: Message
     field: Field
@@ -58,7 +58,7 @@ def mutate(model: onnx.ModelProto, random: Random) -> str:
 
 
 def cut(data: bytes, random: Random) -> bytes:
-    """``data`` cut short, or with one bit turned."""
+    """Return ``data`` cut short, or with one bit flipped."""
     position = random.randrange(len(data))
     if random.random() < 0.5:
         return data[:position]

@@ -25,7 +25,7 @@ X = np.linspace(0.2, 2.5, 6, dtype=np.float32).reshape(2, 3)
 
 
 def run(source: Path | onnx.ModelProto, *arrays: np.ndarray) -> list[np.ndarray]:
-    """What ONNX Runtime computes from a file that the checker takes."""
+    """Return ONNX Runtime's results for a file that onnx.checker accepts."""
     data = str(source) if isinstance(source, Path) else source.SerializeToString()
     onnx.checker.check_model(data, full_check=True)
     session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
@@ -191,7 +191,7 @@ def test_operators_without_body_are_never_written(source: str, why: str, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_it_is_kept_where_the_caller_asks_for_it(tmp_path: Path) -> None:
+def test_keep_bare_writes_operators_without_body(tmp_path: Path) -> None:
     model = text.parse(BARE["no body"][0])
     path = smelt.save(model, tmp_path / "m.onnx", keep_bare=True)
     assert [node.op_type for node in smelt.load(path).graph] == ["ValidateNonsingular"]

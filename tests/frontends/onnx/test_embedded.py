@@ -1,4 +1,4 @@
-"""Large weights in a model stay in its file; whatever is odd is judged as protobuf reads it."""
+"""Large weights in a model stay in its file; protobuf itself parses unusual encodings."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def code_of(source: bytes | onnx.ModelProto) -> str:
 
 
 def damaged() -> dict[str, onnx.ModelProto]:
-    """Models with a large tensor that is not as its dims, its type or another field say."""
+    """Return models with a large tensor that contradicts its dims, its type or another field."""
     found = {}
     names = ("short", "long", "twice", "typed", "text", "bool", "beside", "marked", "no type")
     for name in names:
@@ -197,7 +197,7 @@ def test_two_tensors_in_one_attribute_are_one_as_protobuf_has_it() -> None:
 
 
 def merged(attribute: bytes) -> bytes:
-    """What the weight of a Constant with this attribute holds after load."""
+    """Return the numbers of a Constant with this attribute after loading."""
     node = onnx.NodeProto(op_type="Constant", output=["y"]).SerializeToString()
     node += wire.head(5, len(attribute)) + attribute
     proto = onnx.parser.parse_model(

@@ -43,7 +43,7 @@ TEXTS: Mapping[str, str] = {
 
 
 def tensors(message: Message) -> Iterator[onnx.TensorProto]:
-    """Every tensor below ``message``."""
+    """Yield each tensor in ``message`` and the messages inside it."""
     if isinstance(message, onnx.TensorProto):
         yield message
         return
@@ -111,7 +111,7 @@ def test_models_too_large_for_protobuf_are_refused_before_encoding():
     assert caught.value.code == "E504"
 
 
-def test_a_name_of_the_user_is_no_mark():
+def test_a_users_name_is_not_taken_for_a_mark():
     tensor = TensorProto(name="\0smelt", data_type=TensorProto.FLOAT, dims=[1], raw_data=bytes(4))
     graph = helper.make_graph([], "\0smelt", [], [], [tensor])
     proto = helper.make_model(graph)

@@ -1,4 +1,4 @@
-"""Opsets that a model does not import, but has operators of."""
+"""Domains whose operators a model uses without importing the domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading and saving keep a model what it was."""
+"""Loading and saving preserve a model."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_opsets_that_cannot_be_raised_are_refused_and_stay() -> None:
 
 
 def test_a_normalization_that_trains_is_not_raised() -> None:
-    """Before opset 14 its outputs say so, read or not; from then on an attribute does."""
+    """Before opset 14 the number of outputs means training; from 14 on an attribute does."""
     training = text.parse(
         "g (float[2,3] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2,3] y) "
         "{ y, mean, var = BatchNormalization(x, s, b, m, v) }",

@@ -1,4 +1,4 @@
-"""Models that take or return maps, as classifiers of scikit-learn do, are read and written whole."""
+"""Models with map inputs or outputs, such as scikit-learn classifiers, are read and written."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ARRAYS = [
 
 
 def stored(folder: Path, arrays: list[np.ndarray], *, in_nodes: bool = False) -> Path:
-    """A model that holds ``arrays`` in a file beside it, as initializers or in Constant nodes."""
+    """Return a model with ``arrays`` as external data of initializers or of Constant nodes."""
     tensors, data = [], b""
     for index, array in enumerate(arrays):
         tensor = numpy_helper.from_array(array, f"w{index}")
@@ -74,7 +74,7 @@ def test_every_element_type(tmp_path: Path, in_nodes: bool) -> None:
 
 
 def test_a_model_may_be_optimized_over_itself(tmp_path: Path) -> None:
-    """Through the file that it was loaded from, also where the other is called the same."""
+    """The weights come from the loaded file, even if the new file has the same name."""
     weight = np.arange(64, dtype=np.float32).reshape(8, 8)
     proto = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 20]> g (float[N,8] x) => (float[N,8] y) '

@@ -1,4 +1,4 @@
-"""A damaged model is refused with one of our errors, or what is made of it is valid ONNX."""
+"""A damaged model is refused with a coded error, or the result is valid ONNX."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @cache
 def sources() -> tuple[onnx.ModelProto, ...]:
-    """The models that are damaged: one of exporters to four small ones."""
+    """Return the models to damage: one of an exporter for each four small ones."""
     written = [onnx.parser.parse_model(text) for text in (MODEL, *VARIED.values())]
     built = [GOOD(), accepted.CASES["a sparse weight"]()]
     small = [*written, *built]
@@ -47,7 +47,7 @@ def is_valid(model: onnx.ModelProto) -> bool:
 
 
 def unless_refused(run: Callable[[], T], *what: str) -> T | None:
-    """What ``run`` returns; None if it raises an error of ours that is no fault of ours."""
+    """Return the result of ``run``; None if it raises a coded error that is not internal (E9xx)."""
     refusal = None
     try:
         return run()
@@ -58,7 +58,7 @@ def unless_refused(run: Callable[[], T], *what: str) -> T | None:
 
 
 def check(number: int) -> None:
-    """Damage ``number``, the same in every run, and all that may be asked of the model then."""
+    """Load, optimize and compile the model with damage ``number``, the same in every run."""
     random = Random(number)
     source = random.choice(sources())
     model = onnx.ModelProto()

@@ -1,4 +1,4 @@
-"""Values of subgraphs are told apart from those around them when a model is written."""
+"""Writing a model renames values of subgraphs that have the name of an outer value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An onnx that is newer than smelt brings operator sets whose changes no code here heeds."""
+"""Operator sets of an onnx release that is newer than smelt are refused."""
 
 from __future__ import annotations
 

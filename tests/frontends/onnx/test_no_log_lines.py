@@ -1,4 +1,4 @@
-"""All that is said of a model is our error: no library prints lines of its own."""
+"""Loading a broken model raises our error, and no library logs lines of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Up to IR version 3 initializers are listed as inputs; runtimes take them for constants, as we do."""
+"""Up to IR version 3, initializers are also listed as inputs; they are constants all the same."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_weights_are_no_inputs() -> None:
 
 
 @pytest.mark.parametrize("target", ["host", "c", "onnx", "ort"])
-def test_every_target_takes_what_is_left(target: str) -> None:
+def test_every_target_accepts_the_remaining_inputs(target: str) -> None:
     artifact = smelt.compile(model(OLD), target=target)
     y, z = artifact(X)
     np.testing.assert_array_equal(y, Y)

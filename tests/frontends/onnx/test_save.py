@@ -1,4 +1,4 @@
-"""Models in one file, and with their weights beside it."""
+"""Models saved in one file, and with external weights."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_model_outlives_the_files_that_it_came_from(model, tmp_path):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_leaves_what_stood_there(model, tmp_path, monkeypatch, number):
+def test_a_full_disk_keeps_the_existing_files(model, tmp_path, monkeypatch, number):
     path = save(model, tmp_path / "m.onnx", external_data=True)
     before = path.read_bytes(), (tmp_path / "m.onnx.data").read_bytes()
     fail = OSError(number, "no room")
@@ -157,7 +157,7 @@ def test_a_protobuf_is_saved_as_it_is(tmp_path):
 
 
 def test_values_in_a_loop_of_a_function_are_written_without_types():
-    """ONNX Runtime may take such a type for that of a value of the main graph with that name."""
+    """ONNX Runtime would apply such a type to a value of the main graph with the same name."""
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 20, "own" : 1]> '
         "g (float[2] x) => (float[2] r) { r = own.twice(x) }"

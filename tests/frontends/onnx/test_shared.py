@@ -1,4 +1,4 @@
-"""Several models with one file of weights: each weight once, and everything else as it was."""
+"""Several models with one file of weights, in which equal weights are stored once."""
 
 import numpy as np
 import onnx

@@ -234,7 +234,7 @@ def test_keeps(x: str, outputs: str, constants: str, body: str) -> None:
     check_unchanged(the_pass, f"g ({x} x) => ({outputs}) <{constants}> {body}", opset=21)
 
 
-def test_says_why() -> None:
+def test_the_near_miss_names_the_reason() -> None:
     x, outputs, constants, body = KEPT["another scale"]
     stats = run_pass(the_pass, text.parse(f"g ({x} x) => ({outputs}) <{constants}> {body}"))
     assert [reason for _, reason in stats.missed] == ["the scales are not proved equal"]
@@ -261,11 +261,11 @@ def test_pairs_of_int8_stay_for_runtimes_that_turn_them_to_uint8() -> None:
     assert run_pass(the_pass, text.parse(PAIRS.format("int8"), 21)).rewrites == 1
 
 
-def test_pairs_of_uint8_do_not() -> None:
+def test_pairs_of_uint8_are_changed() -> None:
     assert run_pass(the_pass, text.parse(PAIRS.format("uint8"), 21), keep_groups=True).rewrites == 1
 
 
-def test_nor_does_int8_without_pairs() -> None:
+def test_int8_without_pairs_is_changed() -> None:
     graph = (
         "g (int8[2,3] q) => (int8[6] y) <float s = {0.5}, int8 z = {1}, int64[1] flat = {-1}>"
         "{ a = DequantizeLinear(q, s, z)  r = Reshape(a, flat)  y = QuantizeLinear(r, s, z) }"

@@ -1,4 +1,4 @@
-"""Inputs by position and keyword, and static values that are none."""
+"""Inputs by position and keyword, and static values, which are not inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_variadic_positional_and_keyword_inputs_together():
 
 
 @pytest.mark.parametrize("train", [False, True])
-def test_static_values_steer_the_function_and_are_no_inputs(train):
+def test_static_values_reach_the_function_and_are_not_inputs(train):
     def fn(x, mode, *, train, name=None):
         assert name is None
         return jnp.sin(x) if train and mode == "wave" else jnp.abs(x)
@@ -95,7 +95,7 @@ def test_arguments_that_the_function_does_not_take_are_refused(given, says):
     assert caught.value.code == "E109"
 
 
-def test_a_signature_that_lies_is_not_believed():
+def test_a_function_may_accept_more_than_its_signature_states():
     def core(key, x):
         return x + key
 

@@ -1,4 +1,4 @@
-"""Names of inputs and outputs as the caller wants them."""
+"""The caller may rename inputs and outputs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_names_may_be_swapped():
     assert [value.name for value in model.graph[0].inputs] == ["b", "a"]
 
 
-def test_a_parameter_yields_its_name_to_an_output():
+def test_a_parameter_gets_another_name_than_an_output():
     import numpy as np
 
     weight = np.ones((4, 4), np.float32)
@@ -67,7 +67,7 @@ def test_wrong_names_are_refused(given, says):
     assert says in caught.value.why
 
 
-def test_the_error_lists_the_names_there_are():
+def test_the_error_lists_the_existing_names():
     with pytest.raises(UsageError) as caught:
         trace(fn, *SPECS, input_names={"image": "x"})
     assert caught.value.fix == "the inputs are batch_image, batch_mask, scale"

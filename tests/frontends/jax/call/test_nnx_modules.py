@@ -1,4 +1,4 @@
-"""Modules of nnx that write to themselves: traced where nothing that matters is lost."""
+"""nnx modules that write to their variables are traced if no result depends on the writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CELLS = {
 
 
 class Noisy(nnx.Module):
-    """Adds noise that no two calls share, or only asks for it."""
+    """A module that draws noise from its stream; it adds the noise or discards it."""
 
     def __init__(self, used: bool) -> None:
         self.rngs = nnx.Rngs(0)
@@ -49,13 +49,13 @@ def test_both_directions_and_the_last_state(check):
     )
 
 
-def test_names_stay_those_of_the_module():
+def test_weights_keep_the_names_of_the_module():
     model = trace(nnx.RNN(CELLS["simple"]()), "f32[B,7,3]", input_params="*kernel")
     names = [value.name for value in model.graph.inputs]
     assert names == ["inputs", "cell_dense_h_kernel", "cell_dense_i_kernel"]
 
 
-def test_the_module_of_the_caller_is_left_as_it_was():
+def test_a_trace_does_not_change_the_callers_module():
     module = Noisy(used=False)
     trace(module, "f32[B]")
     assert isinstance(module.rngs.default.count.get_raw_value(), jax.Array)
@@ -63,7 +63,7 @@ def test_the_module_of_the_caller_is_left_as_it_was():
     assert module(jnp.ones(2)).shape == (2,)
 
 
-def test_a_draw_that_nothing_reads_is_none(check):
+def test_a_random_draw_without_readers_is_allowed(check):
     check(Noisy(used=False), "f32[B]", compiled=False)
 
 
@@ -74,7 +74,7 @@ def test_results_that_depend_on_random_numbers_are_refused():
         trace(nnx.Dropout(0.5, rngs=nnx.Rngs(0)), "f32[B]")
 
 
-def test_dropout_at_inference_is_nothing(check):
+def test_dropout_at_inference_adds_no_nodes(check):
     model = nnx.Sequential(nnx.Linear(3, 3, rngs=nnx.Rngs(0)), nnx.Dropout(0.5, rngs=nnx.Rngs(0)))
     model.eval()
     check(model, "f32[B,3]")
@@ -101,7 +101,7 @@ def test_weights_that_are_normalized_by_their_spectrum(check):
     np.testing.assert_array_equal(module.layer_instance.kernel[...], before)
 
 
-def test_running_statistics_are_no_part_of_a_model():
+def test_modules_that_update_running_statistics_are_refused():
     module = nnx.BatchNorm(4, rngs=nnx.Rngs(0))
     with pytest.raises(SmeltError, match=r"E102.*writes to its variable 'mean'"):
         trace(module, "f32[B,4]")
@@ -109,7 +109,7 @@ def test_running_statistics_are_no_part_of_a_model():
 
 
 class Watched(nnx.Module):
-    """Notes what it computes on the way."""
+    """A module that records an intermediate value for its caller."""
 
     def __call__(self, x):
         self.sow(nnx.Intermediate, "doubled", x * 2)
@@ -117,7 +117,7 @@ class Watched(nnx.Module):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_notes_for_the_caller_are_left_out(check):
+def test_recorded_intermediate_values_are_left_out(check):
     module = Watched()
     check(module, "f32[B]", compiled=False)
     trace(module, "f32[B]")

@@ -1,4 +1,4 @@
-"""Arrays that a function carries along, kept as inputs of the graph."""
+"""``input_params`` makes arrays that a function holds inputs of the model."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ GLOBAL = jnp.arange(4.0) + 1
 
 
 def converted(fn, patterns, spec="f32[B,4]", **options):
-    """The model of ``fn`` with inputs for parameters, and their names."""
+    """Return the model of ``fn`` with its parameters as inputs, and the names of these inputs."""
     model = trace(fn, spec, input_params=patterns, **options)
     return model, [value.name for value in model.graph.inputs][1:]
 
 
 @pytest.fixture
 def gives(computed):
-    """``gives(model, parameters, expected)``: the model computes that for ``X``."""
+    """Return ``gives(model, parameters, expected)``, which asserts the model's result for ``X``."""
 
     def gives(model: ir.Model, parameters, expected, tolerance=2e-5):
         got = computed(model, [X, *(np.asarray(array) for array in parameters)])
@@ -46,11 +46,11 @@ def nnx_model():
 
 
 def constants(model):
-    """Names of the arrays that stayed in the model, those of shapes and axes left out."""
+    """Return the names of the float arrays that remained weights of the model."""
     return sorted(n for n in model.graph.initializers if not n.startswith("const_"))
 
 
-def test_of_an_nnx_module(gives):
+def test_parameters_of_an_nnx_module(gives):
     first, second = nnx_model(), nnx_model()
     model, names = converted(first, "*_kernel")
     assert names == ["layers_0_kernel", "layers_2_kernel"]
@@ -62,7 +62,7 @@ def test_of_an_nnx_module(gives):
     assert isinstance(first.layers[0].kernel[...], jax.Array)
 
 
-def test_of_a_method_of_an_nnx_module(gives):
+def test_parameters_of_a_method_of_an_nnx_module(gives):
     class Model(nnx.Module):
         def __init__(self):
             self.table = nnx.Param(jnp.ones((4, 2)))
@@ -91,7 +91,7 @@ def test_a_shared_nnx_module_is_one_input():
     assert constants(model) == []
 
 
-def test_of_linen_variables(gives):
+def test_parameters_of_linen_variables(gives):
     module = nn.Dense(2)
     variables = module.init(jax.random.key(0), X)
     model, names = converted(functools.partial(module.apply, variables), ["*kernel"])
@@ -103,7 +103,7 @@ def test_of_linen_variables(gives):
     gives(model, [kernel], [expected])
 
 
-def test_of_an_equinox_module_and_its_method():
+def test_parameters_of_an_equinox_module_and_its_method():
     module = eqx.nn.MLP(4, 2, 8, 1, key=jax.random.key(0))
     _, names = converted(jax.vmap(module), "*_weight")
     assert names == ["layers_0_weight", "layers_1_weight"]
@@ -114,7 +114,7 @@ def test_of_an_equinox_module_and_its_method():
     assert names == ["layers_1_weight", "layers_1_bias"]
 
 
-def test_of_closures_in_closures_and_defaults_of_partials(gives):
+def test_parameters_in_closures_and_partials(gives):
     weight, bias = jnp.ones((4, 2)), np.ones(2, np.float32)
 
     def dense(x):
@@ -134,7 +134,7 @@ def scaled(x):
     return x * GLOBAL
 
 
-def test_of_global_variables_also_behind_functions_of_the_module(gives):
+def test_parameters_in_global_variables(gives):
     model, names = converted(lambda x: scaled(x) + GLOBAL, "GLOBAL")
     assert names == ["GLOBAL"]
     gives(model, [np.full(4, 5, np.float32)], [X * 5 + 5])
@@ -183,7 +183,7 @@ def test_types_of_parameters_are_those_that_jax_gives_them():
     assert [value.dtype.name for value in model.graph.inputs] == ["FLOAT", "DOUBLE"]
 
 
-def test_names_are_apart_from_those_of_arguments_and_may_be_changed():
+def test_parameter_names_differ_from_argument_names():
     scale, y = jnp.ones(4), jnp.ones(4)
     inner = functools.partial(lambda p, x: x * p["x"] + y, {"x": scale})
     assert converted(inner, "p_x")[1] == ["p_x"]
@@ -201,7 +201,7 @@ def test_a_pattern_without_an_array_is_refused(patterns):
     assert "layers_0_bias, layers_0_kernel" in caught.value.fix
 
 
-def test_an_array_behind_jit_cannot_become_half_an_input():
+def test_an_array_that_jit_captured_cannot_become_an_input():
     weight = jnp.ones(4)
     hidden = jax.jit(lambda x: x * weight)
     with pytest.raises(UsageError, match="cannot become an input") as caught:

@@ -77,7 +77,7 @@ def test_an_object_that_is_no_spec_is_refused():
 
 
 def test_equal_constraints_are_one_scope():
-    """So what JAX keeps of inner functions serves a second trace."""
+    """JAX's caches of inner functions then serve a second trace."""
     (first,), _ = specs.resolve(["f32[B,4]"], ["B >= 2"], x64=False)
     (second,), _ = specs.resolve(["f32[B,4]"], ["B >= 2"], x64=False)
     (other,), _ = specs.resolve(["f32[B,4]"], [], x64=False)

@@ -1,4 +1,4 @@
-"""Functions that compute with complex numbers between a real interface."""
+"""Functions with real inputs and outputs that compute with complex numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEAR = {"rtol": 2e-4, "atol": 2e-5}
 
 
 def on_complex(fn):
-    """``fn``, with the parts of its operands and results as a last dim of 2."""
+    """Return ``fn`` as a function of real arrays whose last dim holds the two parts."""
 
     def packed(*arrays):
         results = fn(*(lax.complex(x[..., 0], x[..., 1]) for x in arrays))
@@ -94,7 +94,7 @@ def test_division_by_large_and_small(check):
     check(on_complex(jnp.divide), "f32[4,2]", "f32[4,2]", inputs=[[a, b]], rtol=1e-5, atol=0)
 
 
-def test_powers_of_nothing(check):
+def test_powers_of_zero(check):
     zeros, powers = np.zeros((5, 2)), [[0, 0], [2, 0], [1, 1], [-2, 0], [0, 1]]
     check(on_complex(jnp.power), "f32[5,2]", "f32[5,2]", inputs=[[zeros, powers]])
 
@@ -225,7 +225,7 @@ def test_unused_primitives_are_not_refused(check):
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_factors_in_place(check, wide):
+def test_scatter_mul_of_complex_numbers(check, wide):
     def scaled(z):
         return z.at[1:, ::2].multiply(2 - 1j), z.at[:, 0].multiply(z[:, 1]), z.at[7].multiply(3)
 
@@ -233,13 +233,13 @@ def test_factors_in_place(check, wide):
     check(on_complex(scaled), f"f{width}[3,5,2]", x64=wide, **NEAR)
 
 
-def test_factors_leave_others_alone(check):
-    """An infinity stays one where no factor meets it."""
+def test_scatter_mul_keeps_other_elements(check):
+    """An element without a factor stays infinite."""
     z = np.array([[1, 2], [np.inf, 3], [np.nan, np.inf]], np.float32)
     check(on_complex(lambda z: z.at[0].multiply(2j)), "f32[3,2]", inputs=[[z]])
 
 
-def test_factors_at_repeated_indices_are_refused():
+def test_scatter_mul_at_repeated_indices_is_refused():
     def scaled(z):
         return z.at[jnp.array([0, 0])].multiply(2j)
 

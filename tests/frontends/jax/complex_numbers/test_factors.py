@@ -1,4 +1,4 @@
-"""Factors, spectra and solutions of complex matrices, as JAX has them."""
+"""Factors, spectra and solutions of complex matrices equal those of JAX."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def compare(name: str, target: str) -> None:
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
 )
-def test_as_jax_has_them(name: str) -> None:
+def test_decompositions_equal_those_of_jax(name: str) -> None:
     compare(name, "onnx")
 
 

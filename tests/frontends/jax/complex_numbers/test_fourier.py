@@ -146,7 +146,7 @@ def test_host_and_functions_of_jax_numpy_fft(dtype, options):
     agree(every, f"{dtype}[3,4,6,2]", (3, 4, 6, 2), options, x64=dtype == "f64")
 
 
-def test_host_turns_no_axis_to_the_end():
+def test_host_transforms_any_axis_without_a_transpose():
     fn = packed(lambda z: jnp.fft.fft(z, axis=0))
     nodes = agree(fn, "f32[40,5,2]", (40, 5, 2), TARGETS["compiled"])
     assert "DFT" in nodes
@@ -162,8 +162,8 @@ def test_derivatives_and_batches_on_host():
     agree(packed(jnp.fft.fft), "f32[B,30,2]", (0, 30, 2), TARGETS["compiled"])
 
 
-def test_others_multiply_by_matrices():
-    """Runtimes have no DFT, or a slow one; its opset is 20, and lengths have to be known."""
+def test_other_targets_use_matrix_products():
+    """Matrix products replace DFT for runtimes, below opset 20, and for unknown lengths."""
     fn, spec = packed(jnp.fft.fft), "f32[2,100,2]"
     for artifact in (
         smelt.compile(fn, spec),
@@ -174,8 +174,8 @@ def test_others_multiply_by_matrices():
         assert "DFT" not in {node.op_type for node in artifact.model.graph}
 
 
-def test_cached_traces_of_one_target_serve_no_other():
-    """JAX keeps what it traced of ``jnp.fft.fft``, and smelt what that became."""
+def test_targets_do_not_share_cached_traces():
+    """JAX caches its trace of ``jnp.fft.fft``, and smelt caches the converted jaxpr."""
     for target in ("host", "onnx", "host", "ort"):
         artifact = smelt.compile(jnp.fft.fft, "c64[8,100]", target=target)
         found = "DFT" in {node.op_type for node in artifact.model.graph}

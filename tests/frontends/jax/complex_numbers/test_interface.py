@@ -1,4 +1,4 @@
-"""Complex inputs and outputs: pairs of real numbers in the model, complex arrays for who calls it."""
+"""Complex inputs and outputs are pairs of real numbers in the model; callers use complex arrays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_complex_values_are_pairs_and_say_so(model):
     assert META_KEY not in model.graph.outputs[0].metadata_props
 
 
-def test_a_function_without_complex_interface_is_as_it_was(check):
+def test_a_function_without_complex_interface_is_unchanged(check):
     model = check(lambda x: jnp.abs(lax.complex(x, x)), "f32[B]")
     assert all(port.complex is None for port in interface_of(model).inputs)
 
@@ -70,7 +70,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_calls_take_and_give_complex_arrays(name):
+def test_calls_accept_and_return_complex_arrays(name):
     fn, spec = FUNCTIONS[name]
     wide = spec.startswith("c128")
     model = smelt.trace(fn, spec, x64=wide)
@@ -145,7 +145,7 @@ def test_given_complex_inputs_and_samples(model):
     assert len(report.trials) == 2
 
 
-def test_another_precision_is_told(model):
+def test_an_array_of_another_precision_is_refused(model):
     x, w = arrays(2, np.complex128)
     with pytest.raises(SmeltError, match=r"complex64\[B,3\]\), not complex128\[2,3\]"):
         smelt.compile(model)(x, w)
@@ -161,12 +161,12 @@ def test_a_complex_output_cast_to_half_becomes_a_real_array(model):
     assert results[1].shape == (2, 3, 2)
 
 
-def test_the_parts_are_no_channels():
+def test_the_last_dim_of_parts_is_not_a_channel_dim():
     with pytest.raises(SmeltError, match="parts of complex numbers"):
         smelt.trace(lambda z: z, "c64[B,4,4]", channels_first=["z"])
 
 
-def test_the_interface_file_says_it(model):
+def test_the_interface_file_names_complex_values(model):
     artifact = smelt.compile(model, target="c", dims={"B": 4}, name="turned")
     entries = json.loads(artifact.files["turned.json"])
     assert [entry.get("complex") for entry in entries["outputs"]] == [None, True]

@@ -1,4 +1,4 @@
-"""Functions in the model: how many, what they share, and that the numbers are those of JAX."""
+"""Marked calls become ONNX functions: their number, their sharing, and results equal to JAX's."""
 
 from __future__ import annotations
 

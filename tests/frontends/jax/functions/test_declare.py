@@ -58,7 +58,7 @@ def names(model):
     return [f"{f.domain}.{f.name}" for f in model.functions.values()]
 
 
-def test_a_function_stays_what_it_was():
+def test_a_decorated_function_is_unchanged_outside_of_traces():
     assert scaled.__name__ == "scaled"
     assert scaled.__doc__ == "Scales."
     assert str(inspect.signature(scaled)) == "(x, factor: 'float' = 2.0, *, shift=0)"
@@ -70,7 +70,7 @@ def test_a_function_stays_what_it_was():
         scaled()
 
 
-def test_it_branches_on_values_outside_of_traces():
+def test_a_decorated_function_may_branch_on_values_outside_of_traces():
     @smelt.function
     def sign(x):
         return 1 if x > 0 else -1
@@ -126,7 +126,7 @@ def test_methods(check):
     assert names(model) == ["smelt.fn.once", "smelt.fn.Net"]
 
 
-def test_results_keep_what_is_no_array():
+def test_results_keep_objects_that_are_not_arrays():
     seen = []
 
     def net(x):

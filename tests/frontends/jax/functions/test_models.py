@@ -1,4 +1,4 @@
-"""What the rest of smelt does with models that hold functions of JAX code."""
+"""Passes, checks and targets work on models with functions of JAX code."""
 
 from __future__ import annotations
 

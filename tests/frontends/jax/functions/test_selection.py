@@ -1,4 +1,4 @@
-"""The option ``functions``: classes, patterns of their names, and whatever repeats."""
+"""The option ``functions``: classes, patterns of class names, and "repeated"."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_repeated_modules_that_hold_modules(check, encoder):
 
 
 def test_functions_called_once_are_inlined_with_weights_and_shapes(check, encoder):
-    """Lowered once: a call that is alone becomes the nodes of its function."""
+    """A function with one call is inlined."""
     with recording() as recorder:
         model = check(encoder, "f32[B,6]", functions="repeated", rtol=1e-4)
     assert len(recorder.named("lower")) == 1
@@ -83,7 +83,7 @@ def test_functions_called_once_are_inlined_with_weights_and_shapes(check, encode
 
 
 class Head(nnx.Module):
-    """Called once, and what it gives is an output; it hands an argument through."""
+    """A module called once, whose result is an output; it also returns an argument."""
 
     def __call__(self, x):
         return x, nnx.softmax(x * jnp.asarray([1.0, -2.0, 0.5, 3.0])).sum(-1)
@@ -119,7 +119,7 @@ def test_wrong_selections_are_refused(functions):
 
 
 class Halves(eqx.Module):
-    """Calls a method of its own, mapped, twice."""
+    """A module that calls a mapped method of its own twice."""
 
     linear: eqx.nn.Linear
 

@@ -1,4 +1,4 @@
-"""What speeds up a trace is left out where a library has changed: the result stays right."""
+"""smelt skips a patch whose library function has changed; the results stay the same."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
 
 
 def _broken(original: Fn) -> Fn:
-    """A replacement in a file of smelt, as those that are tested are."""
+    """Return a replacement that is defined in a file of smelt, like those of the patches."""
     names: dict[str, Any] = {}
     source = "def replacement(*args, **keywords): return args[0].nothing_is_called_like_this"
     exec(compile(source, patches.__file__, "exec"), names)
@@ -146,7 +146,7 @@ def test_every_patch_is_in_the_list() -> None:
 def test_a_function_that_changed_is_traced_as_it_is(
     function: LibraryFunction, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After any change: told once, and right. Most changes leave the same model, which runs once."""
+    """After each change one log line names the skipped patch, and the results are right."""
     fn = USERS[function]()
     x = np.random.default_rng(0).standard_normal((2, 5, 4)).astype(np.float32)
     expected = jax.tree.leaves(fn(jax.device_put(x)))

@@ -1,4 +1,4 @@
-"""What stands in for functions of libraries while smelt traces."""
+"""Patches replace functions of libraries while smelt traces."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def library(monkeypatch):
         yield module
 
 
-def test_in_place_within_a_trace_and_gone_after_it(library):
+def test_a_patch_applies_only_during_a_trace(library):
     original = library.double
     found = patches.replacements()
     with replaced(found), replaced(found):
@@ -50,7 +50,7 @@ def test_a_target_has_one_patch(library):
         patches.register(dataclasses.replace(again, owner="another.package"))
 
 
-def test_a_module_that_nobody_imported_stays_so():
+def test_patches_do_not_import_optional_modules():
     patch = patches.Patch("wsgiref.headers:Headers", lambda original: original, optional=True)
     imported = "wsgiref.headers" in sys.modules
     with patches.PATCHES.refilled():
@@ -59,7 +59,7 @@ def test_a_module_that_nobody_imported_stays_so():
         assert ("wsgiref.headers" in sys.modules) == imported
 
 
-def test_methods_are_the_objects_that_they_were():
+def test_methods_are_restored_as_the_same_objects():
     classes = (nnx.LayerNorm, eqx.nn.LayerNorm)
     before = [vars(cls)["__call__"] for cls in classes]
     trace(eqx.nn.LayerNorm(4), "f32[4]")

@@ -20,7 +20,7 @@ class Derived(Base):
 
 
 def around(owner, label, name="__call__"):
-    """Puts ``label`` around what the attribute gives; equal ones are one replacement."""
+    """A replacement that puts ``label`` around the attribute's result."""
 
     def make(function):
         return lambda *args: f"{label}[{function(*args)}]"

@@ -1,4 +1,4 @@
-"""Work of libraries that a trace leaves out."""
+"""A trace skips work of libraries that does not change the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.frontends.jax import trace
 
 
 class Unprintable:
-    """A layer whose text would take long."""
+    """A layer that takes long to print."""
 
     def __init__(self):
         self.printed = 0

@@ -1,4 +1,4 @@
-"""Models that break a rule of ONNX in a way that leaves one meaning: exporters write them."""
+"""Models that break a rule of ONNX and are accepted: exporters write them, with a clear meaning."""
 
 from __future__ import annotations
 

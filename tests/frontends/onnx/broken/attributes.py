@@ -1,4 +1,4 @@
-"""Attributes that hold nothing, too much, or something else than they say."""
+"""Attributes without a value, with several values, or with a value of another type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a broken model is written down: ONNX text, and one change to its protobuf."""
+"""A broken model is written as ONNX text and one change to its protobuf."""
 
 from __future__ import annotations
 

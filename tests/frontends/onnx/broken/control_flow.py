@@ -1,4 +1,4 @@
-"""Branches and bodies that do not fit the node that runs them."""
+"""Branches and loop bodies that do not fit their nodes."""
 
 from __future__ import annotations
 

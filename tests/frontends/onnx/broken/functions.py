@@ -1,4 +1,4 @@
-"""Functions of a model that cannot be called, or not by one meaning."""
+"""Functions that cannot be called, or whose calls are ambiguous."""
 
 from __future__ import annotations
 

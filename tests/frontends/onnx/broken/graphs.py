@@ -1,4 +1,4 @@
-"""Graphs whose names, order or nodes cannot be."""
+"""Graphs with impossible names, order or nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors whose data, type and dims do not go together."""
+"""Tensors whose data, type and dims contradict each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared types that say nothing, or nothing possible."""
+"""Declared types that are empty or impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions that do not exist, or lack what the model uses."""
+"""Versions that do not exist, or that lack operators of the model."""
 
 from __future__ import annotations
 

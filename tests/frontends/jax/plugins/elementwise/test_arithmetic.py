@@ -119,7 +119,7 @@ MASKED = {
 
 
 @pytest.mark.parametrize("name", MASKED)
-def test_nan_times_false_is_nothing_where_xla_says_so(check, name):
+def test_nan_times_false_is_zero_where_xla_selects(check, name):
     for mask in (np.arange(8) % 2 == 0, np.arange(8) % 2 == 1):
         check(MASKED[name], "f32[8]", "bool[8]", inputs=[[FLOATS, mask]], compiled=True)
 
@@ -131,7 +131,7 @@ def test_a_product_with_booleans_is_a_choice(check):
     assert [node.op_type for node in model.graph] == ["Cast", "Mul"]
 
 
-def test_clamp_hands_nan_on(check):
+def test_clamp_propagates_nan(check):
     check(lambda x: lax.clamp(jnp.float32(-1), x, jnp.float32(2)), "f32[8]", inputs=[[FLOATS]])
     check(lax.clamp, "f32[4]", "f32[4]", "f32[4]")
 

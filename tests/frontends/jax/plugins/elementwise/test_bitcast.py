@@ -35,13 +35,13 @@ def values(name: str) -> np.ndarray:
 
 
 def bits_of(x):
-    """The bits, for runtimes and comparisons that know no -0 and no bfloat16; one NaN."""
+    """Return the bits of ``x`` with one pattern for all NaN, so that -0 and bfloat16 can be compared."""
     bits = lax.bitcast_convert_type(x, np.dtype(f"u{x.dtype.itemsize}"))
     return jnp.where(jnp.isnan(x.astype(x.dtype if x.dtype == "f8" else "f4")), 0, bits)
 
 
 def checked(check, fn, name, *arrays, **options):
-    """Feeds and compares bits."""
+    """Assert that model and JAX agree, with inputs and results as bits."""
     dtype, unsigned, _ = FLOATS[name]
 
     def of_bits(*bits):
@@ -100,7 +100,7 @@ def test_symbolic_sizes_scalars_and_empty(check):
 
 
 def toward(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Every value with some to go to."""
+    """Return pairs of each value and some values as directions."""
     x = values(name)
     edges = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan], x.dtype)
     return np.repeat(x, edges.size), np.tile(edges, x.size)

@@ -84,7 +84,7 @@ def test_keeps_precision_near_zero(check, fn):
     ids=["log1p", "expm1", "round"],
 )
 def test_keeps_the_sign_of_zero(check, fn, wide):
-    """As the infinities on either side of 0 show."""
+    """1 / x tells -0 from 0."""
     spec = f"f{64 if wide else 32}[2]"
     check(lambda x: 1 / fn(x), spec, inputs=[[np.array([-0.0, 0.0])]], x64=wide)
 

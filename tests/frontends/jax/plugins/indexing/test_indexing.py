@@ -32,7 +32,7 @@ def test_embedding_lookup_in_any_batch(check):
 
 
 def test_an_embedding_mapped_over_a_batch_is_one_gather(check):
-    """Every window is a whole row, so where it begins within the row says nothing."""
+    """Each window is a whole row, so its start within the row has no effect."""
     table = jnp.arange(40.0).reshape(10, 4)
     row = lambda i: lax.dynamic_index_in_dim(table, i, keepdims=False)  # noqa: E731
     for fn in (row, lambda i: lax.dynamic_slice(table, (i, i), (1, 4))):
@@ -45,7 +45,7 @@ def test_an_embedding_mapped_over_a_batch_is_one_gather(check):
 
 
 def test_windows_over_a_whole_dim_begin_at_0(check):
-    """The clipped start of such a dim is 0, whatever the index says; a fill still looks at it."""
+    """The clipped start of such a dim is 0 for each index; the mode that fills still checks the index."""
 
     def fn(mode):
         numbers = lax.GatherDimensionNumbers((1, 2), (), (0, 1))
@@ -82,7 +82,7 @@ def test_indexing(check, fn):
 
 
 def test_gradients_of_places_out_of_bounds_are_dropped(check):
-    """JAX promises that they are inside, and its runtime skips those that are not."""
+    """JAX promises indices in bounds, and its runtime drops the others."""
     factors = jnp.arange(1.0, 5.0)[:, None]
     gradient = jax.grad(lambda x, i: (x[i] * factors).sum())
     check(gradient, "f32[3,2]", "i32[4]", inputs=[[np.ones((3, 2)), [0, 3, -5, 2]]])
@@ -135,7 +135,7 @@ def test_scattering(check, fn):
     check(fn, "f32[5,6]", "i32[5]", "f32[5,6]", inputs=inputs, rtol=1e-6)
 
 
-def test_scattered_extremes_hand_nan_on(check):
+def test_scattered_extremes_propagate_nan(check):
     fn = lambda x, i, u: (x.at[i].max(u), x.at[i].min(u))  # noqa: E731
     x, updates = [np.nan, 1, 2, np.inf, 4], [5, np.nan, -np.inf, 3]
     check(fn, "f32[5]", "i32[4]", "f32[4]", inputs=[[x, [0, 1, 3, 1], updates]])

@@ -1,4 +1,4 @@
-"""A scatter of one window at a known place is slices joined, unless few or long rows are placed."""
+"""A scatter of one window at a known place becomes joined slices, except for few or long rows."""
 
 from __future__ import annotations
 

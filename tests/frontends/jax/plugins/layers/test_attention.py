@@ -1,4 +1,4 @@
-"""``jax.nn.dot_product_attention`` as one operator, or as it is."""
+"""``jax.nn.dot_product_attention`` becomes one operator, or JAX traces it as usual."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_any_lengths_and_scales(check):
 
 
 def test_causal(check):
-    """The mask is seen for what it is by a pass."""
+    """A pass recognizes the causal mask."""
     spec = "f32[B,S,4,8]"
     model = check(lambda q, k, v: call(q, k, v, is_causal=True), spec, spec, spec)
     assert operators(model)["Softmax"] == 1
@@ -65,7 +65,7 @@ def test_causal_and_masked_and_of_other_lengths(check):
 
 @pytest.mark.parametrize("hidden", [np.nan, np.inf, -np.inf])
 def test_a_hidden_score_may_be_anything(check, hidden):
-    """As a key of padding is; a value is multiplied by 0, and shows."""
+    """A masked key may be NaN or infinite; a masked value may not, because it is multiplied by 0."""
     rng = np.random.default_rng(0)
     q, k, v = (np.abs(rng.normal(size=(1, 5, 2, 4))).astype(np.float32) for _ in range(3))
     k[:, 4] = hidden
@@ -111,7 +111,7 @@ def test_attention_beyond_the_operator_is_not_replaced(check, name):
     assert found["Softmax"] == 0
 
 
-def test_in_pieces_where_the_operator_is_missing_or_a_length_may_be_0(check):
+def test_single_nodes_replace_a_missing_attention_operator(check):
     assert operators(check(call, *ROWS, opset=22))["Attention"] == 0
     found = operators(check(lambda q: call(q[:, 1:], q, q), "f32[B,S,4,8]"))
     assert found["Attention"] == 0

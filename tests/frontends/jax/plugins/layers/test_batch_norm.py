@@ -1,4 +1,4 @@
-"""Batch normalization by statistics that a layer keeps, as one operator."""
+"""Batch normalization with the statistics of a layer becomes one operator."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_parameters_that_are_inputs():
     assert len(model.graph.inputs) == 5
 
 
-def test_it_goes_into_the_convolution_before_it(check):
+def test_batch_norm_folds_into_the_convolution_before_it(check):
     class Layers(nn.Module):
         @nn.compact
         def __call__(self, x):
@@ -101,7 +101,7 @@ def test_it_goes_into_the_convolution_before_it(check):
     assert operators(optimize(model)) == {"Conv": 1, "Relu": 1, "Transpose": 2}
 
 
-def test_linen_checks_what_it_always_does():
+def test_linen_still_checks_its_arguments():
     with raises_in_function(TypeError, match="incompatible shapes"):
         trace(of_linen(), "f32[B,7]")
     layer = nn.BatchNorm(use_running_average=True)

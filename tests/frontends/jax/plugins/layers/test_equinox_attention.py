@@ -1,4 +1,4 @@
-"""Attention of equinox as one operator, or as it is."""
+"""equinox attention becomes one operator, or JAX traces it as usual."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_weights_are_dropped_out_in_training_alone(check):
         trace(lambda x: attend(x, x, x), "f32[5,8]")
 
 
-def test_in_pieces_where_the_operator_does_not_say_it(check):
+def test_single_nodes_replace_an_unsuitable_attention_operator(check):
     attend = layer()
     assert not operators(check(lambda x: attend(x, x, x), "f32[S,8]", opset=22))["Attention"]
     shorter = operators(check(lambda x: attend(x[1:], x, x), "f32[S,8]"))

@@ -1,4 +1,4 @@
-"""Convolutions of equinox as one operator, bias and batch included, or as they are."""
+"""equinox convolutions with bias and batch become one operator, or JAX traces them as usual."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def test_one_image_and_maps_of_maps(check):
     assert operators(check(twice, "f32[3,2,B,5,4]"))["Conv"] == 1
 
 
-def test_a_batch_of_nothing(check):
+def test_an_empty_batch(check):
     check(jax.vmap(drawn(eqx.nn.Conv1d, 2, 3, 2)), "f32[0,2,5]", inputs=[[np.ones((0, 2, 5))]])
 
 
-def test_weights_that_are_mapped_over_stay_what_they_are(check):
+def test_mapped_weights_are_traced_as_usual(check):
     layers = eqx.filter_vmap(lambda key: eqx.nn.Conv1d(2, 3, 2, key=key))(jax.random.split(KEY, 4))
     mapped = eqx.filter_vmap(lambda layer, x: layer(x), in_axes=(eqx.if_array(0), None))
     check(lambda x: mapped(layers, x), "f32[2,5]")
@@ -85,7 +85,7 @@ def test_derivatives_are_those_of_the_layer(check):
 
 
 @pytest.mark.parametrize("mode", ["REFLECT", "REPLICATE", "CIRCULAR"])
-def test_images_that_go_on_beyond_their_edges(check, mode):
+def test_images_with_nonzero_padding(check, mode):
     layer = drawn(eqx.nn.Conv1d, 2, 3, 3, padding=1, padding_mode=mode)
     check(jax.vmap(layer), "f32[B,2,5]")
 

@@ -1,4 +1,4 @@
-"""Convolutions of flax nnx as one operator, bias included, or as they are."""
+"""flax nnx convolutions with bias become one operator, or JAX traces them as usual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer and group normalization of the libraries, as one operator each."""
+"""Layer and group normalizations of flax and equinox each become one operator."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_group_norms_are_exact_for_large_means_in_the_runtime(library, fast):
     np.testing.assert_allclose(model(x)[0], expected, atol=5e-3)
 
 
-def test_groups_of_nothing(check):
-    """ONNX Runtime takes no empty image."""
+def test_group_norm_of_empty_images(check):
+    """ONNX Runtime rejects empty images."""
     layer = varied(nnx.GroupNorm(12, num_groups=4, rngs=nnx.Rngs(0)))
     found = operators(check(lambda x: layer(x[:, 1:]), "f32[B,S,12]", sizes=[{"B": 2, "S": 1}]))
     assert found["InstanceNormalization"] == 0
@@ -163,7 +163,7 @@ def test_shapes_that_the_libraries_refuse_are_refused():
 
 
 def linen(layer, rank):
-    """``layer`` of linen as a function, with parameters that are neither ones nor zeros."""
+    """Return the linen ``layer`` as a function, with parameters that are neither ones nor zeros."""
     x = jnp.ones((1,) * (rank - 1) + (12,))
     variables = jax.eval_shape(layer.init, jax.random.key(0), x)
     rng = np.random.default_rng(0)
@@ -206,7 +206,7 @@ def test_unusual_norms_of_linen_are_traced_as_they_are(check, layer, spec):
     assert not found["LayerNormalization"] + found["InstanceNormalization"]
 
 
-def test_linen_checks_what_it_always_does():
+def test_linen_still_checks_its_arguments():
     with raises_in_function(errors.ScopeParamShapeError):
         trace(linen(nn.LayerNorm(), 2), "f32[B,8]")
     with raises_in_function(ValueError, match="does not divide"):
@@ -216,7 +216,7 @@ def test_linen_checks_what_it_always_does():
         trace(lambda x: layer.apply({"params": {"scale": jnp.ones(8)}}, x), "f32[B,8]")
 
 
-def test_linen_keeps_what_it_is_asked_to():
+def test_linen_still_captures_intermediates():
     """Intermediate results are captured, and methods intercepted, as without a trace."""
     layer = nn.LayerNorm()
     variables = layer.init(jax.random.key(0), jnp.ones((1, 8)))

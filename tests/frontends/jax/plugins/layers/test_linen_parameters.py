@@ -25,7 +25,7 @@ class Repeated(nn.Module):
 
 
 class Initializer:
-    """Counts how often it is called."""
+    """An initializer that counts its calls."""
 
     def __init__(self):
         self.calls = 0
@@ -47,7 +47,7 @@ def test_equal_parameters_are_compared_once(check):
 
 
 class Heads(nn.Module):
-    """Layers that wrap their initializers anew in each call."""
+    """Layers that create new wrappers of their initializers in each call."""
 
     kernel: object
 
@@ -83,7 +83,7 @@ def test_boxed_parameters_and_initializers_with_keywords(check):
     check(lambda x: module.apply(variables, x), "f32[B,4]")
 
 
-def test_a_name_that_is_taken_twice_is_refused():
+def test_a_repeated_parameter_name_is_refused():
     class Twice(nn.Module):
         @nn.compact
         def __call__(self, x):

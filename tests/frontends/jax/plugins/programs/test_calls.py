@@ -1,4 +1,4 @@
-"""Transformed functions convert as plain ones do; what only observes is left out."""
+"""Transformed functions convert like plain ones; prints and callbacks for debugging are left out."""
 
 from __future__ import annotations
 
@@ -173,11 +173,11 @@ def test_callbacks_are_refused_with_their_line(fn, name):
     assert "a model cannot run Python" in error.why
 
 
-def test_a_callback_that_nothing_needs_is_no_obstacle(check):
+def test_a_callback_without_readers_is_left_out(check):
     check(lambda x: (sine(x), x * 2)[1], "f32[3]")
 
 
-def test_no_alternative_for_a_cpu_is_refused():
+def test_branches_without_one_for_a_cpu_are_refused():
     fn = lambda x: jax.lax.platform_dependent(x, tpu=jnp.cos, cuda=jnp.sin)  # noqa: E731
     with pytest.raises(Unsupported, match="platform_index") as caught:
         trace(fn, "f32[3]")

@@ -1,4 +1,4 @@
-"""Arrays made from nothing but their shape."""
+"""Arrays that depend only on their shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_elements_that_are_written_first(check):
 
 
 def test_derivatives_of_a_choice(check):
-    """What only the other branch keeps for its derivative is never read."""
+    """Residuals of the branch that is not taken are never read."""
 
     def fn(x):
         branches = (lambda x: jnp.sin(x).max(), lambda x: jnp.tanh(x @ jnp.ones((2, 3))).sum())

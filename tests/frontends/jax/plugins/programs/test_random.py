@@ -1,4 +1,4 @@
-"""Random numbers are those of JAX: bit for bit, but for the rounding of what is done with them."""
+"""Random bits equal JAX's; floats computed from them may differ by rounding."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_collectives_over_the_dims_of_a_vmap(check, reduction, spec):
     check(jax.vmap(lambda x: (reduction(x, "i"), x), axis_name="i"), spec)
 
 
-def test_places_in_a_vmap(check):
+def test_axis_indices_in_a_vmap(check):
     def fn(x):
         turned = jax.lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])
         return turned * jax.lax.axis_index("i"), jax.lax.all_gather(x, "i")

@@ -1,4 +1,4 @@
-"""Reductions by computations of one's own, by bits, and of integers that overflow."""
+"""Reductions by any function, by bitwise operators, and of integers that overflow."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_operands_that_cross_are_no_monoids_of_their_own(check):
 
 @pytest.mark.parametrize("fn", [lax.reduce_and, lax.reduce_or, lax.reduce_xor])
 @pytest.mark.parametrize("dtype", ["bool", "i32", "u8", "i16", "u32"])
-def test_by_bits(check, fn, dtype):
+def test_bitwise_reductions(check, fn, dtype):
     for shape in ("3,5", "2,0", "B,S"):
         check(lambda x: (fn(x, (1,)), fn(x, ())), f"{dtype}[{shape}]")
 

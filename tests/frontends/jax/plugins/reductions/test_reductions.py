@@ -36,12 +36,12 @@ def test_reduces_several_or_all_axes(check, fn):
 
 
 @pytest.mark.parametrize("fn", [jnp.sum, jnp.prod, jnp.all, jnp.any], ids=lambda fn: fn.__name__)
-def test_reduces_nothing_to_the_identity(check, fn):
+def test_empty_reductions_are_the_identity(check, fn):
     check(lambda x: fn(x, axis=1), "f32[3,0]")
 
 
 @pytest.mark.parametrize("name", ["reduce_max_p", "reduce_min_p"])
-def test_extremes_of_nothing(check, name):
+def test_extremes_of_empty_axes(check, name):
     fn = lambda x: getattr(lax, name).bind(x, axes=(0,), out_sharding=None)  # noqa: E731
     check(fn, "f32[0,2]")
     check(fn, "i32[0,2]")
@@ -49,7 +49,7 @@ def test_extremes_of_nothing(check, name):
 
 @pytest.mark.parametrize("fn", [jnp.max, jnp.min], ids=lambda fn: fn.__name__)
 @pytest.mark.parametrize("dtype", ["f16", "f32"])
-def test_extremes_hand_nan_on(check, fn, dtype):
+def test_extremes_propagate_nan(check, fn, dtype):
     rows = [[1, np.nan, 3], [np.inf, -np.inf, 1], [np.nan, np.inf, 0], [1, 2, 6e4]]
     check(lambda x: (fn(x, axis=1), fn(x, axis=0)), f"{dtype}[4,3]", inputs=[[rows]])
 

@@ -1,4 +1,4 @@
-"""Windows reduced by sums, extremes, products and computations of one's own."""
+"""Windows reduced by sums, extremes, products and any function."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_element_types(check, dtype):
 
 
 def inside(fn):
-    """bfloat16 within the function, as NumPy feeds none."""
+    """The function converts to bfloat16 itself, because ONNX Runtime cannot be fed bfloat16."""
     return lambda x: [y.astype(jnp.float32) for y in fn(x.astype(jnp.bfloat16))]
 
 

@@ -1,4 +1,4 @@
-"""The derivatives of pooling: one element chosen from each window."""
+"""Derivatives of pooling select one element of each window."""
 
 from __future__ import annotations
 
