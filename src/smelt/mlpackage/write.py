@@ -37,7 +37,7 @@ WEIGHT_FILE = f"Data/{AUTHOR}/weights/weight.bin"
 MANIFEST = "Manifest.json"
 
 _IN_INTS = {Element.INT16, Element.UINT16, Element.INT32}
-_IN_LONG_INTS = {Element.INT64, Element.UINT32, Element.UINT64}
+_IN_LONG_INTS = {Element.INT64, Element.UINT64}
 
 
 class PackageFiles:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from targets.coreml.coremltools_check import problems
 from targets.coreml.packages import written
+from targets.coreml.test_compact_weights import MODELS as WEIGHTED
+from targets.coreml.test_compact_weights import compiled, weights, with_weight
 from targets.coreml.test_decoder_states import model as decoder
 from targets.coreml.test_decoder_states import states_of
 from targets.coreml.test_differences import ROWS
@@ -64,3 +66,12 @@ def test_decoders_with_states(slide, precision, tmp_path):
     options = {"states": states_of(model), "ios": 18, "precision": precision}
     smelt.compile(model, target=coreml, **options).save(path)
     assert problems(path) == []
+
+
+@pytest.mark.parametrize("ios", [16, 17, 18])
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_compact_weights(name, ios, tmp_path):
+    for number, kind in enumerate(("2", "9", "16", "sparse")):
+        path = tmp_path / f"m{number}.mlpackage"
+        compiled(with_weight(name, weights(kind, WEIGHTED[name][1])), ios, "fp16").save(path)
+        assert problems(path) == []

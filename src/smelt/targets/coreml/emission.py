@@ -62,6 +62,7 @@ def emit_function(model: ir.Model, options: Options) -> Emission:
     bounds = bounds_of(graph)
     sizes = Sizes.of(bounds, options)
     facts = Facts(Writer(options.ios), options.precision == "fp16", options.kept, opset_of(model))
+    facts.compact = options.weights == "compact"
     facts.lower_bounds = {
         name: sizes.listed.get(name, (low,))[0] for name, (low, _) in bounds.items()
     }

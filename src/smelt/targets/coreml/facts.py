@@ -79,6 +79,7 @@ class Facts:
     narrow_bounds: NarrowBounds = field(default_factory=NarrowBounds)
     may_overflow: dict[str, str] = field(default_factory=dict)
     dry: bool = False
+    compact: bool = False
 
     def element_of(self, dtype: ir.DataType | None, *, half: bool) -> Element:
         """Return the element type for a value of an ONNX type; raises Refused E402."""

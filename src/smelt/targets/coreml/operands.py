@@ -10,6 +10,8 @@ import onnx_ir as ir
 
 from smelt.ir.opset import default_attribute
 from smelt.mlpackage.program import Element
+from smelt.targets.coreml.compact_weights import USERS, compacted
+from smelt.targets.coreml.domains import FLOATS
 from smelt.targets.coreml.facts import NARROW, Facts
 from smelt.targets.coreml.writer import Dims, Refused, Val
 
@@ -141,8 +143,14 @@ class Operands:
                     f"keep its reader in float32, --option keep={keep}, or use precision=fp32",
                     "E406",
                 )
-            return self.w.constant(narrow, name)
-        return self.w.constant(_converted(array, element.numpy), name)
+            return self._weight(narrow, element, name)
+        return self._weight(_converted(array, element.numpy), element, name)
+
+    def _weight(self, array: np.ndarray, element: Element, name: str) -> Val:
+        """Return a constant; with weights=compact, a constexpr for an operator with weights."""
+        if self.facts.compact and element in FLOATS and self.node.op_type in USERS:
+            return compacted(self.w, array, element, name) or self.w.constant(array, name)
+        return self.w.constant(array, name)
 
     def cast(self, value: Val, element: Element) -> Val:
         """Return ``value`` cast to ``element``; numbers become True where they are not 0."""

@@ -9,7 +9,12 @@ from smelt.errors import UsageError, did_you_mean
 IOS = {16: ("CoreML6", 7), 17: ("CoreML7", 8), 18: ("CoreML8", 9)}
 """The opset of the program and the version of the specification, by the lowest iOS."""
 
-WORDS = {"precision": ("fp16", "fp32"), "io": ("fp32", "fp16"), "functions": ("one", "fixed")}
+WORDS = {
+    "precision": ("fp16", "fp32"),
+    "io": ("fp32", "fp16"),
+    "functions": ("one", "fixed"),
+    "weights": ("dense", "compact"),
+}
 COLORS = ("RGB", "BGR", "GRAYSCALE")
 
 
@@ -31,7 +36,8 @@ class Options:
     ``keep``: names of nodes or operators, separated by commas, that stay in float32. ``io``: the
     floats of inputs and outputs. ``sizes``: the permitted sizes of symbolic dims, as in
     ``B=1,4,8;S=64,128``, instead of all sizes within their bounds. ``default``: the sizes that Core
-    ML tools show first, as in ``B=4``; by default the lowest.
+    ML tools show first, as in ``B=4``; by default the lowest. ``weights``: with ``compact``,
+    weights of few numbers or mostly zeros are palettes or sparse.
     """
 
     ios: int = 17
@@ -43,6 +49,7 @@ class Options:
     functions: str = "one"
     states: str = ""
     images: str = ""
+    weights: str = "dense"
     check: bool = False
     name: str = "model"
 
