@@ -34,7 +34,7 @@ def run(program: Program, keep: Callable[[Instruction], bool] = lambda dot: Fals
         if instruction.op != "DotGeneral" or not isinstance(dims, DotDims):
             program.instructions.append(instruction)
             continue
-        dot = _Dot(program, instruction, dims)
+        dot = DotRewriter(program, instruction, dims)
         if dims.lhs_contracting and (dot.is_canonical() or keep(instruction)):
             program.instructions.append(instruction)
             continue
@@ -47,7 +47,7 @@ def run(program: Program, keep: Callable[[Instruction], bool] = lambda dot: Fals
 
 
 @dataclass
-class _Dot:
+class DotRewriter:
     """One DotGeneral being rewritten; new instructions are appended to ``program``."""
 
     program: Program
@@ -61,20 +61,20 @@ class _Dot:
     def _canonical_dims(self) -> DotDims:
         """Return the canonical dimension numbers; empty ones if a side has several free dims."""
         batch = tuple(range(len(self.dims.lhs_batch)))
-        m = 1 if self._lhs_free() else 0
-        if len(self._lhs_free()) > 1 or len(self._rhs_free()) > 1:
+        m = 1 if self.lhs_free() else 0
+        if len(self.lhs_free()) > 1 or len(self.rhs_free()) > 1:
             return DotDims((), ())
         return DotDims((len(batch) + m,), (len(batch),), batch, batch)
 
-    def _lhs_free(self) -> tuple[int, ...]:
+    def lhs_free(self) -> tuple[int, ...]:
         """Return the free dims of the left operand."""
-        return self.dims.lhs_free(len(self._shape(self.instruction.inputs[0])))
+        return self.dims.lhs_free(len(self.shape(self.instruction.inputs[0])))
 
-    def _rhs_free(self) -> tuple[int, ...]:
+    def rhs_free(self) -> tuple[int, ...]:
         """Return the free dims of the right operand."""
-        return self.dims.rhs_free(len(self._shape(self.instruction.inputs[1])))
+        return self.dims.rhs_free(len(self.shape(self.instruction.inputs[1])))
 
-    def _shape(self, slot: int) -> tuple[Dim, ...]:
+    def shape(self, slot: int) -> tuple[Dim, ...]:
         """Return the shape of ``slot``."""
         return self.program.slots[slot].shape
 
@@ -85,7 +85,7 @@ class _Dot:
         merges several dims of a group into one.
         """
         dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
-        lhs_free, rhs_free = self._lhs_free(), self._rhs_free()
+        lhs_free, rhs_free = self.lhs_free(), self.rhs_free()
         left = self._grouped(lhs, dims.lhs_batch, lhs_free, dims.lhs_contracting)
         right = self._grouped(rhs, dims.rhs_batch, dims.rhs_contracting, rhs_free, free=2)
         batch = tuple(range(len(dims.lhs_batch)))
@@ -98,10 +98,10 @@ class _Dot:
         if len(lhs_free) <= 1 and len(rhs_free) <= 1:
             self.program.instructions.append(canonical)
             return
-        shape = self._shape(left)[:summed_axis] + self._shape(right)[len(batch) + 1 :]
-        product = self._new(self.program.slots[output].dtype, shape, "dot")
+        shape = self.shape(left)[:summed_axis] + self.shape(right)[len(batch) + 1 :]
+        product = self.new_slot(self.program.slots[output].dtype, shape, "dot")
         self.program.instructions.append(replace(canonical, outputs=(product,)))
-        self._emit("Reshape", (product,), (output,))
+        self.emit("Reshape", (product,), (output,))
 
     def _grouped(
         self,
@@ -116,73 +116,75 @@ class _Dot:
 
         ``free`` is the place of the group of free dims, 1 or 2; if that is empty, it is omitted.
         """
-        slot = self._transposed(slot, (*batch, *second, *third))
-        shape = self._shape(slot)
+        slot = self.transposed(slot, (*batch, *second, *third))
+        shape = self.shape(slot)
         second_start, third_start = len(batch), len(batch) + len(second)
         groups = [shape[second_start:third_start], shape[third_start:]]
         merged = [
-            _product(group) for position, group in enumerate(groups, 1) if group or position != free
+            product_of(group)
+            for position, group in enumerate(groups, 1)
+            if group or position != free
         ]
-        return self._reshaped(slot, (*shape[:second_start], *merged))
+        return self.reshaped(slot, (*shape[:second_start], *merged))
 
     def multiply(self) -> None:
         """Emit a broadcast to ``[batch..., lhs free..., rhs free...]`` and a product in the wider
         type."""
         dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
-        lhs_free, rhs_free = self._lhs_free(), self._rhs_free()
+        lhs_free, rhs_free = self.lhs_free(), self.rhs_free()
         batch_rank = len(dims.lhs_batch)
-        left = self._transposed(lhs, (*dims.lhs_batch, *lhs_free))
-        right = self._transposed(rhs, (*dims.rhs_batch, *rhs_free))
-        left = self._reshaped(left, (*self._shape(left), *(1 for _ in rhs_free)))
-        shape = self._shape(right)
-        right = self._reshaped(
+        left = self.transposed(lhs, (*dims.lhs_batch, *lhs_free))
+        right = self.transposed(rhs, (*dims.rhs_batch, *rhs_free))
+        left = self.reshaped(left, (*self.shape(left), *(1 for _ in rhs_free)))
+        shape = self.shape(right)
+        right = self.reshaped(
             right, (*shape[:batch_rank], *(1 for _ in lhs_free), *shape[batch_rank:])
         )
-        dtype = max(self._dtype(output), self._dtype(left), key=lambda dtype: dtype.bitwidth)
+        dtype = max(self.dtype(output), self.dtype(left), key=lambda dtype: dtype.bitwidth)
         operands = (self._cast(left, dtype), self._cast(right, dtype))
         times = semiring_of(self.instruction.attributes["semiring"]).times
-        if dtype == self._dtype(output):
-            self._emit(times, operands, (output,))
+        if dtype == self.dtype(output):
+            self.emit(times, operands, (output,))
             return
-        product = self._new(dtype, self._shape(output), "product")
-        self._emit(times, operands, (product,))
-        self._emit("Cast", (product,), (output,), saturate=1)
+        product = self.new_slot(dtype, self.shape(output), "product")
+        self.emit(times, operands, (product,))
+        self.emit("Cast", (product,), (output,), saturate=1)
 
-    def _transposed(self, slot: int, perm: tuple[int, ...]) -> int:
+    def transposed(self, slot: int, perm: tuple[int, ...]) -> int:
         """Return ``slot`` transposed by ``perm``; ``slot`` itself if that keeps the order."""
         if perm == tuple(range(len(perm))):
             return slot
-        shape = self._shape(slot)
-        result = self._new(self._dtype(slot), [shape[dim] for dim in perm], "transposed")
-        self._emit("Transpose", (slot,), (result,), perm=perm)
+        shape = self.shape(slot)
+        result = self.new_slot(self.dtype(slot), [shape[dim] for dim in perm], "transposed")
+        self.emit("Transpose", (slot,), (result,), perm=perm)
         return result
 
-    def _reshaped(self, slot: int, shape: tuple[Dim, ...]) -> int:
+    def reshaped(self, slot: int, shape: tuple[Dim, ...]) -> int:
         """Return ``slot`` reshaped to ``shape``; ``slot`` itself if the ranks are equal."""
-        if len(shape) == len(self._shape(slot)):  # groups of one dim each: nothing merged
+        if len(shape) == len(self.shape(slot)):  # groups of one dim each: nothing merged
             return slot
-        result = self._new(self._dtype(slot), shape, "reshaped")
-        self._emit("Reshape", (slot,), (result,))
+        result = self.new_slot(self.dtype(slot), shape, "reshaped")
+        self.emit("Reshape", (slot,), (result,))
         return result
 
     def _cast(self, slot: int, dtype: ir.DataType) -> int:
         """Return ``slot`` cast to ``dtype``; ``slot`` itself if it has that type."""
-        if self._dtype(slot) == dtype:
+        if self.dtype(slot) == dtype:
             return slot
-        result = self._new(dtype, self._shape(slot), "cast")
-        self._emit("Cast", (slot,), (result,), saturate=1)
+        result = self.new_slot(dtype, self.shape(slot), "cast")
+        self.emit("Cast", (slot,), (result,), saturate=1)
         return result
 
-    def _dtype(self, slot: int) -> ir.DataType:
+    def dtype(self, slot: int) -> ir.DataType:
         """Return the element type of ``slot``."""
         return self.program.slots[slot].dtype
 
-    def _new(self, dtype: ir.DataType, shape: Sequence[Dim], suffix: str) -> int:
+    def new_slot(self, dtype: ir.DataType, shape: Sequence[Dim], suffix: str) -> int:
         """Return a new slot, named after the result and ``suffix``."""
         name = self.program.slots[self.instruction.outputs[0]].name
         return self.program.new_slot(Slot(dtype, tuple(shape), f"{name}/{suffix}"))
 
-    def _emit(
+    def emit(
         self,
         op: str,
         inputs: tuple[int, ...],
@@ -194,7 +196,7 @@ class _Dot:
         self.program.instructions.append(Instruction(op, inputs, outputs, attributes, (), origin))
 
 
-def _product(dims: Sequence[Dim]) -> Dim:
+def product_of(dims: Sequence[Dim]) -> Dim:
     """Return the product of ``dims``, which may be symbolic."""
     product: Dim = prod(dim for dim in dims if isinstance(dim, int))
     for dim in dims:

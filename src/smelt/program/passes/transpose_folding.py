@@ -15,20 +15,26 @@ Dead code elimination removes the Transpose unless something else reads it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import Instruction, Program
 from smelt.program.passes.exchange import exchanged
 
 Producers = dict[int, Instruction]
+Accepts: TypeAlias = Callable[[DotDims, int, Sequence[int]], bool]
+"""True if a Transpose may be folded: the dims of the product, the side, the permutation."""
 
 
-def run(program: Program, *, across_reshapes: bool = False) -> bool:
+def run(
+    program: Program, *, across_reshapes: bool = False, accepts: Accepts = lambda *_: True
+) -> bool:
     """Fold every chain of Transposes as far as possible; True if any was folded.
 
     ``across_reshapes`` is for programs whose products are not made canonical by Reshapes
-    afterwards.
+    afterwards. Only Transposes that ``accepts`` are folded.
     """
     producers: Producers = {}
     before, program.instructions = program.instructions, []
@@ -36,7 +42,7 @@ def run(program: Program, *, across_reshapes: bool = False) -> bool:
     for instruction in before:
         if instruction.op == "DotGeneral":
             for side in (0, 1):
-                while _fold(program, instruction, side, producers, across_reshapes):
+                while _fold(program, instruction, side, producers, across_reshapes, accepts):
                     changed = True
         program.instructions.append(instruction)
         for slot in instruction.outputs:
@@ -45,7 +51,12 @@ def run(program: Program, *, across_reshapes: bool = False) -> bool:
 
 
 def _fold(
-    program: Program, dot: Instruction, side: int, producers: Producers, across_reshapes: bool
+    program: Program,
+    dot: Instruction,
+    side: int,
+    producers: Producers,
+    across_reshapes: bool,
+    accepts: Accepts,
 ) -> bool:
     """Fold the Transpose that operand ``side`` of ``dot`` reads; False if it cannot be folded."""
     transpose, reshape = producers.get(dot.inputs[side]), None
@@ -58,7 +69,7 @@ def _fold(
     source = list(transpose.ints("perm"))
     free = (dims.rhs_free if side else dims.lhs_free)(len(source))
     free_sources = [source[dim] for dim in free]
-    if free_sources != sorted(free_sources):
+    if free_sources != sorted(free_sources) or not accepts(dims, side, source):
         return False
     if reshape is not None:
         program.instructions.append(reshape)
