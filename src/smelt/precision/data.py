@@ -201,12 +201,17 @@ def _refuse_nan(interface: Interface, case: ComparisonInputs) -> None:
 def _batch_inputs(interface: Interface) -> tuple[bool, ...]:
     """Return which inputs have the open batch dim first; all False if there is no such dim.
 
-    The batch dim is an open first dim that some output has first, too.
+    The batch dim is the only open first dim of inputs, if some output has an open first dim, too.
+    Exporters often lose the name on the way to the output.
     """
     first = [_first_dim(port) for port in interface.inputs]
-    outputs = {_first_dim(port) for port in interface.outputs}
-    names = [name for name in first if name is not None and name in outputs]
-    if not names or len(set(names)) > 1:
+    open_outputs = [
+        port
+        for port in interface.outputs
+        if port.shape and isinstance(port.shape[0], ir.SymbolicDim)
+    ]
+    names = [name for name in first if name is not None]
+    if not open_outputs or len(set(names)) != 1:
         return tuple(False for _ in first)
     inside = {
         str(dim.value)
