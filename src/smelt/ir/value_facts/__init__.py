@@ -1,1 +1,1 @@
-"""Facts about elements, proved from the producers of a value: affine in their index, bounds."""
+"""Facts about the elements of a value, proved from its producers: bounds, and affine forms."""

@@ -25,8 +25,10 @@ elements."""
 
 @dataclass(frozen=True)
 class Affine:
-    """The element at an index is ``start`` plus, per axis, the index times the step; booleans are
-    0, 1."""
+    """The elements of a tensor as a function of their index: ``start + sum(step * index)``.
+
+    ``steps`` has one step for each axis. Booleans count as 0 and 1.
+    """
 
     start: int
     steps: tuple[int, ...]
@@ -50,8 +52,10 @@ class Affine:
         return Affine(self.start + other.start, steps)
 
     def bounds(self, dims: Sequence[Dim]) -> tuple[int | None, int | None]:
-        """Return the least and the greatest element of a tensor of shape ``dims``; None where
-        unbounded."""
+        """Return the least and the greatest element of a tensor of shape ``dims``.
+
+        Either is None if it depends on a symbolic size.
+        """
         low: int | None = self.start
         high: int | None = self.start
         for step, dim in zip(self.steps, dims, strict=True):
@@ -63,7 +67,7 @@ class Affine:
         return low, high
 
     def fits(self, dtype: ir.DataType | None) -> bool:
-        """True if no element overflows ``dtype``."""
+        """True if no element of any tensor that fits in memory overflows ``dtype``."""
         largest = max((abs(step) for step in self.steps), default=0)
         if dtype == ir.DataType.INT64:
             return abs(self.start) <= LARGEST_START and largest <= LARGEST_STEP
@@ -102,8 +106,10 @@ COMPARISONS: dict[str, Callable[[int | None, int | None], bool | None]] = {
     "Greater": lambda low, high: _truth_of(_is_at_least(low, 1), _is_at_least(high, 0, -1)),
     "GreaterOrEqual": lambda low, high: _truth_of(_is_at_least(low, 0), _is_at_least(high, 1, -1)),
 }
-"""Operator to a function of the bounds of ``a - b``: True, False, or None if the bounds do not
-decide."""
+"""For each comparison of a and b, a function of the bounds of ``a - b``.
+
+It returns the result for all elements, or None if the bounds do not decide.
+"""
 
 
 def _is_at_least(bound: int | None, least: int, sign: int = 1) -> bool:

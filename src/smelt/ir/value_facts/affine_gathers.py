@@ -9,10 +9,10 @@ from smelt.ir.value_facts.affine_rule import Proof, rank_of
 
 
 def _indexed_by(form: Affine, axis: int, index: Affine, others: list[int]) -> Affine:
-    """Return ``form`` with ``axis`` read at the affine ``index``, whose steps are along the axes of
-    the result.
+    """Return the form of data with ``form`` whose ``axis`` is read at the affine ``index``.
 
-    ``others`` are the steps that the other axes of ``form`` have along the axes of the result.
+    ``index`` and ``others`` have one step for each axis of the result; ``others`` are the steps of
+    the other axes of the data.
     """
     chosen = index.scaled(form.steps[axis])
     return Affine(form.start, tuple(others)).plus(chosen)
@@ -32,8 +32,10 @@ def _is_not_negative(index: Affine, dims: tuple[ir.SymbolicDim | int, ...]) -> b
 
 
 def gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of Gather: uniform data stay uniform, affine data need indices >= 0; else
-    None.
+    """Return the form of Gather, or None.
+
+    Uniform data stay uniform. Affine data need affine indices of at least 0, because negative ones
+    count from the end.
     """
     data, index = (proof.of(operand, depth) for operand in node.inputs)
     if data is not None and data.is_uniform:
@@ -61,9 +63,7 @@ def gather_elements(proof: Proof, node: ir.Node, value: ir.Value, depth: int) ->
 
 
 def gather_nd(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of GatherND without batch dims, under the same conditions as Gather; else
-    None.
-    """
+    """Return the form of GatherND, under the same conditions as Gather and without batch dims."""
     data = proof.of(node.inputs[0], depth)
     if data is not None and data.is_uniform:
         return uniform(data.start, rank_of(value))

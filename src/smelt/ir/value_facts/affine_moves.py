@@ -11,8 +11,10 @@ from smelt.ir.value_facts.affine import Affine
 
 
 def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affine | None:
-    """Return ``form`` after a reshape from ``before`` to ``after``; None unless only dims of size 1
-    are added or removed."""
+    """Return ``form`` after a reshape from ``before`` to ``after``.
+
+    None if the reshape does more than add and remove dims of size 1.
+    """
     if form.is_uniform:
         return Affine(form.start, (0,) * len(after))
     dims_left = [(dim, step) for dim, step in zip(before, form.steps, strict=True) if dim != 1]
@@ -53,8 +55,7 @@ def concatenated(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Af
 
 
 def is_one(dim: Dim) -> bool:
-    """True if ``dim`` is 1 or an expression that is proved to be 1, such as Min(1, N) with N >
-    0."""
+    """True if ``dim`` is 1, or an expression that is proved to be 1, such as Min(1, N)."""
     if isinstance(dim, int) or dim.value is None or dim.value.isidentifier():
         return dim == 1
     return bool(expression_of(dim) == 1)

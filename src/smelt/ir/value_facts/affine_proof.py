@@ -1,5 +1,4 @@
-"""Proves that the elements of a value are affine in their index, by a walk back through
-producers."""
+"""Prove that the elements of a value are affine in their index, from its producers."""
 
 from __future__ import annotations
 
@@ -11,12 +10,10 @@ from smelt.ir.value_facts.affine import Affine, of_array
 from smelt.ir.value_facts.affine_rules import RULES
 
 DEEP = 48
-"""Maximum number of producers between a value and the end of a proof; exported masks need about
-20."""
+"""The most producers between a value and the end of a proof; exported masks need about 20."""
 
 SMALL = 1 << 20
-"""Largest constant, in bytes, that is inspected; positions of a model are a few thousand
-numbers."""
+"""The largest constant, in bytes, that is inspected; positions are a few thousand numbers."""
 
 TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
 
@@ -25,15 +22,12 @@ class AffineProof:
     """Proves affine forms of values of one model; each value is visited once."""
 
     def __init__(self, constants: Constants) -> None:
-        """Begin without proofs; ``_known`` has the form of each value that was asked for, None if
-        unproved.
-        """
+        """Begin without proofs."""
         self.constants = constants
-        self._known: dict[ir.Value, Affine | None] = {}
+        self._known: dict[ir.Value, Affine | None] = {}  # None for a value without a proof
 
     def of(self, value: ir.Value | None, depth: int = 0) -> Affine | None:
-        """Return the affine form of an integer or boolean ``value``, or None if it is not
-        proved."""
+        """Return the affine form of an integer or boolean ``value``; None if it is not proved."""
         if value is None or value.shape is None or value.dtype not in TYPES:
             return None
         if value not in self._known:
@@ -50,10 +44,10 @@ class AffineProof:
         return self._known[value]
 
     def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None:
-        """Return one affine form per component of the index tuples along the last axis of
-        ``indices``.
+        """Return the affine forms of the components of GatherND's index tuples.
 
-        Each form is a function of the position of the tuple. None if a component is not proved.
+        The last axis of ``indices`` holds a tuple. The form of a component is a function of the
+        position of its tuple. None if a component is not proved.
         """
         if indices is None or indices.shape is None or not len(indices.shape):
             return None
@@ -78,15 +72,15 @@ class AffineProof:
         return [Affine(form.start, form.steps[: rank - 1]) for form in forms]
 
     def _constant(self, value: ir.Value) -> Affine | None:
-        """Return the form of the constant ``value``; None unless it is a small constant with affine
-        elements.
-        """
+        """Return the form of ``value`` if it is a small constant of affine elements."""
         array = self.constants.get(value, SMALL)
         return of_array(array) if array is not None else None
 
     def _computed(self, value: ir.Value, depth: int) -> Affine | None:
-        """Return the form of ``value`` by the rule of its producer; None without a rule or too
-        deep."""
+        """Return the form of ``value`` by the rule of its producer; None if there is no rule.
+
+        Also None at the depth ``DEEP``.
+        """
         node = value.producer()
         rule = RULES.get(node.op_type) if node is not None and not node.domain else None
         if node is None or rule is None or depth == DEEP or not is_known(node):

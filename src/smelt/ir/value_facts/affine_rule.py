@@ -1,4 +1,4 @@
-"""What a rule for the affine form of one operator takes: the proof, the node and its result."""
+"""The type of a rule, which returns the affine form of an operator's result."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ class Proof(Protocol):
 
 
 Rule: TypeAlias = Callable[[Proof, ir.Node, ir.Value, int], Affine | None]
+"""``rule(proof, node, value, depth)`` returns the form of ``value``, a result of ``node``, or None.
+
+``depth`` is the depth of the operands in the proof.
+"""
 
 
 def rank_of(value: ir.Value | None) -> int:

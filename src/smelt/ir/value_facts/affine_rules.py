@@ -38,8 +38,9 @@ def _broadcast_operand(
 
 
 def _range(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of Range; None unless start and step are constant. The limit sets only the
-    size.
+    """Return the form of Range; None unless start and step are constant.
+
+    The limit sets only the size, so it is not read.
     """
     start, step = (proof.constants.scalar(node.inputs[i]) for i in (0, 2))
     return Affine(start, (step,)) if isinstance(start, int) and isinstance(step, int) else None
@@ -66,15 +67,14 @@ def _cast(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | 
 
 
 def _expand(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of the operand broadcast to the result of an Expand; None if the operand has
-    none.
-    """
+    """Return the form of Expand: that of the operand, broadcast; None if the operand has none."""
     return _broadcast_operand(proof, node.inputs[0], value, depth)
 
 
 def _reshape(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of Reshape, Squeeze, Unsqueeze or Flatten; None unless only dims of 1 come or
-    go.
+    """Return the form of Reshape, Squeeze, Unsqueeze or Flatten.
+
+    None if the operator does more than add and remove dims of size 1.
     """
     form, source = proof.of(node.inputs[0], depth), node.inputs[0]
     if form is None or source is None or source.shape is None or value.shape is None:
@@ -171,8 +171,9 @@ def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affin
 
 
 def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> bool:
-    """True if ``counted`` is 0, 1, 2, ... along one axis and ``last`` is the size of that axis, or
-    one less.
+    """True if no element of ``counted`` is larger than ``last``.
+
+    ``counted`` is 0, 1, 2, ... along one axis, and ``last`` is the size of that axis, or one less.
     """
     dim = dim_from_shape(last)
     if dim is None or counted is None or counted.shape is None or form.start:
@@ -184,7 +185,11 @@ def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> b
 
 
 def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of And or Or: one operand that decides the result is enough; else None."""
+    """Return the form of And or Or; None if operands without a form may change the result.
+
+    Every proved boolean tensor is uniform. One uniform operand can decide: false for And, true for
+    Or.
+    """
     forms = [proof.of(operand, depth) for operand in node.inputs]
     decisive = 0 if node.op_type == "And" else 1
     known = [form.start for form in forms if form is not None]
@@ -194,16 +199,15 @@ def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine
 
 
 def _logical_not(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of Not; its operand is uniform, as every proved boolean tensor is; None if it
-    has no form.
-    """
+    """Return the form of Not; None if the operand has none. A proved boolean tensor is uniform."""
     form = proof.of(node.inputs[0], depth)
     return uniform(1 - form.start, len(form.steps)) if form is not None else None
 
 
 def _where(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of the operand that a uniform condition selects; None if the condition is not
-    uniform or the operand has no form.
+    """Return the form of the operand that a uniform condition selects.
+
+    None if the condition is not proved uniform, or if that operand has no form.
     """
     choice = proof.of(node.inputs[0], depth)
     if choice is None:
@@ -212,8 +216,9 @@ def _where(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
 
 
 def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of CumSum of a uniform tensor: zeros stay zeros, c gives c, 2c, 3c, ...; else
-    None.
+    """Return the form of CumSum of a uniform tensor; None for other tensors.
+
+    Zeros stay zeros, and c becomes c, 2c, 3c, ...
     """
     form, axis = proof.of(node.inputs[0], depth), proof.constants.scalar(node.inputs[1])
     is_plain_sum = not any(node.attributes.get_int(name, 0) for name in ("exclusive", "reverse"))
@@ -250,4 +255,4 @@ RULES: Mapping[str, Rule] = {
     "GatherElements": gather_elements,
     "GatherND": gather_nd,
 }
-"""Operator to rule; the last argument of a rule is the depth of the operands in the proof."""
+"""The rule of each operator."""

@@ -40,9 +40,9 @@ def ranges_of(value: ir.Value, depth: int = DEPTH) -> list[Range] | None:
     ranges = None if node is None or node.domain or depth == 0 else _produced(node, depth - 1)
     if ranges is not None and len(ranges) == 1:
         ranges *= count
-    return (
-        ranges if ranges is not None and len(ranges) == count else [_range_of_tensor(value)] * count
-    )
+    if ranges is not None and len(ranges) == count:
+        return ranges
+    return [_range_of_tensor(value)] * count
 
 
 def _range_of_tensor(value: ir.Value) -> Range:
@@ -115,8 +115,7 @@ def _constant(value: ir.Value) -> list[int] | None:
 
 
 def _count(value: ir.Value) -> int | None:
-    """Return the number of elements of ``value`` if it is a short integer vector or scalar, else
-    None."""
+    """Return the number of elements of a short integer vector or scalar; None for others."""
     if value.dtype not in (ir.DataType.INT64, ir.DataType.INT32) or value.shape is None:
         return None
     if len(value.shape) > 1 or not value.shape.is_static():

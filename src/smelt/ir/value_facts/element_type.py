@@ -12,8 +12,7 @@ from smelt.ir.signature import signature_of
 
 
 class ElementTypes:
-    """Finds and caches the element types of one model; ``opset`` is the opset that the model
-    imports.
+    """Finds and caches the element types of one model, which imports ``opset``.
 
     ONNX schemas say which inputs have the type of a result, so no shapes are inferred.
     """
@@ -23,8 +22,10 @@ class ElementTypes:
         self._known: dict[ir.Value, ir.DataType | None] = {}
 
     def of(self, value: ir.Value) -> ir.DataType | None:
-        """Return the element type of ``value``, searched through its producers; None if not
-        found."""
+        """Return the element type of ``value``, its own or one that its producers determine.
+
+        None if they determine none.
+        """
         path: list[ir.Value] = []
         current: ir.DataType | ir.Value | None = value
         while isinstance(current, ir.Value):
@@ -54,8 +55,9 @@ class ElementTypes:
 
 
 def type_by_schema(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | None:
-    """Return the type of the result ``value`` of ``node`` by the schema and the types of its
-    operands; None if they do not determine it.
+    """Return the element type of ``value``, a result of ``node``, by the operator's schema.
+
+    None if the schema and the types of the operands do not determine it.
     """
     result = _of_result(node, value, opset)
     return result.dtype if isinstance(result, ir.Value) else result

@@ -30,8 +30,11 @@ class IntegerBounds:
         self._types = ElementTypes(KNOWN_OPSET)
 
     def of(self, value: ir.Value) -> Operand:
-        """Return bounds of the elements of ``value`` (any if it is empty); None unless it holds
-        integers or booleans."""
+        """Return the bounds of the elements of ``value``; None unless integers or booleans.
+
+        An empty tensor has any bounds. The walk is a loop, because chains of producers may be
+        longer than Python's stack.
+        """
         pending = [value]
         while pending:
             current = pending[-1]

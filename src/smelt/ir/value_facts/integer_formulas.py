@@ -77,15 +77,15 @@ def _shape(node: ir.Node, output: int) -> Operand:
 
 
 def _index(node: ir.Node, output: int) -> Operand:
-    """Return the bounds of indices along an axis of unknown size, as ArgMax and TopK return
-    them.
-    """
+    """Return the bounds of indices along an axis of unknown size."""
     return 0, LONGEST - 1
 
 
 def _index_after_first(node: ir.Node, output: int) -> Operand:
-    """Return the bounds of TopK and Unique: indices, except output 0, which has those of its
-    type."""
+    """Return the bounds of an output of TopK or Unique: indices or counts.
+
+    None for output 0, which holds elements of the input.
+    """
     return (0, LONGEST) if output else None
 
 

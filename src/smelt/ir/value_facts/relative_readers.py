@@ -100,8 +100,10 @@ def _is_opaque(node: ir.Node) -> bool:
 
 
 def _affected_results(node: ir.Node, index: int, form: Form) -> Iterator[tuple[ir.Value, Form]]:
-    """Yield the results of ``node`` that are small where its input ``index`` is, with their
-    forms."""
+    """Yield the results of ``node`` that get the relative error of its input ``index``.
+
+    Each comes with its form.
+    """
     if node.domain and (node.domain, node.op_type) != ("smelt", "DotGeneral"):
         return
     after = _form_after(node, index, form)
@@ -121,9 +123,8 @@ def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
         return form if index != (0 if op_type == "Where" else 1) else None
     scales = op_type == "Mul" and _constant(node, 1 - index) is not None
     if op_type == "Div" or scales:
-        return (
-            form  # a relative error survives, because a small divisor makes a small dividend large
-        )
+        # The relative error remains: a small divisor makes a small dividend large.
+        return form
     if form == Form.SUM:
         return form if op_type == "Add" and _constant(node, 1 - index) is not None else None
     if op_type in ROW_SUMS or op_type == "DotGeneral":
