@@ -16,8 +16,9 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.epilogue import epilogue_minus_zero_point
 from smelt.native.kernels.quantized.operands import is_zero_computed
 from smelt.native.kernels.quantized.pixel_major.c_text import header
-from smelt.native.kernels.quantized.pixel_major.conv import Layout, emit_copy
+from smelt.native.kernels.quantized.pixel_major.conv import emit_copy
 from smelt.native.kernels.quantized.pixel_major.ending import Ending, declare_ending
+from smelt.native.kernels.quantized.pixel_major.layout import Layout
 from smelt.native.types import C_TYPES
 
 MOST_POSITIONS = 64
@@ -34,7 +35,7 @@ def supports(weights: np.ndarray, window: Window) -> bool:
 def scratch_bytes(instance: Instance, window: Window, weights: np.ndarray) -> int:
     """Return the size of the scratch space: a band of a plane, then the initial sums."""
     sums = weights.shape[0] * weights.shape[1] if is_zero_computed(instance) else 0
-    return Layout.of(window, weights).weights_offset + 4 * sums
+    return Layout.of(window, weights).gathered_offset + 4 * sums
 
 
 def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
@@ -46,7 +47,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
     packed = cx.constant(weights.reshape(-1), C_TYPES[type_])
     scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
     sums = weights.astype(np.int64)
-    start = f"{scratch} + {layout.weights_offset // 2}"
+    start = f"{scratch} + {layout.gathered_offset // 2}"
     epilogue = epilogue_minus_zero_point(cx, sums.sum((2, 3)).reshape(-1), 0, start)
     ending = declare_ending(cx, epilogue, np.abs(sums).sum((2, 3)).reshape(-1))
     row = _row_function(cx, layout, ending)
