@@ -131,5 +131,5 @@ def _pays_to_gather(runs: np.ndarray) -> bool:
     Instructions of a pixel on a Cortex-M4: 6 to copy an element, 10 to copy a run, 14 to start a
     run for four filters.
     """
-    _, filters, count, length = runs.shape
+    filters, count, length = (int(size) for size in runs.shape[1:])
     return count * length <= MOST_GATHERED and 6 * length + 10 < 14 * filters / TOGETHER
