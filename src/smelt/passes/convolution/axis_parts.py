@@ -124,10 +124,10 @@ def split_front(
 def _split_part(
     part: AxisPart, taken_size: int, rest_size: int, last: bool
 ) -> tuple[AxisPart, AxisPart]:
-    """Split a part in two and return the part split off, then the remaining part.
+    """Split ``part`` in two and return the part split off, then the remaining part.
 
-    The first has ``taken_size`` outer steps, or inner steps with ``last``; the second has
-    ``rest_size``.
+    They have ``taken_size`` and ``rest_size`` steps. The part split off has the outer, longer
+    steps, or with ``last`` the inner ones.
     """
     outer, inner = (rest_size, taken_size) if last else (taken_size, rest_size)
     slow = AxisPart(part.axis, part.stride * inner, outer)
@@ -136,7 +136,11 @@ def _split_part(
 
 
 def merged_parts(parts: AxisParts) -> AxisParts:
-    """Join neighbouring parts that continue along the same axis."""
+    """Join neighbouring parts that continue along the same axis.
+
+    (stride 2, size 3) and (stride 1, size 2) become (stride 1, size 6). Layouts that say the same
+    are then equal.
+    """
     merged: list[AxisPart] = []
     for part in parts:
         last = merged[-1] if merged else None

@@ -57,13 +57,15 @@ def through_image(m: Match, b: Builder) -> Replacement:
 
 
 def _without_missing_bias(*values: ir.Value | None) -> list[ir.Value | None]:
-    """Return the inputs of a Conv; the last one, the bias, is dropped if it is None."""
+    """Return ``values`` as the inputs of a Conv, without the last one, the bias, if it is None."""
     return list(values if values[-1] is not None else values[:-1])
 
 
 def _inserted_axis(m: Match) -> int | None:
-    """Return the axis of the only dim of size 1 that is inserted into ``x``; None if it is not one
-    dim."""
+    """Return the axis of the dim of size 1 that the Unsqueeze or Reshape inserts into ``x``.
+
+    None if it inserts no dim or several, or changes others.
+    """
     node = m.node("wide")
     axes = opset.axes_of(node, m.constants) if node.op_type == "Unsqueeze" else None
     axes = axes or inserted_axes(m["x"].shape, m["wide"].shape)
@@ -99,7 +101,10 @@ def _transposed(value: ir.Value, perm: Sequence[int], axis: int, b: Builder) -> 
 
 
 def _kernel_row(m: Match, axis: int) -> int | Miss:
-    """Return the index along ``axis`` of the kernel row that meets the input, or a Miss."""
+    """Return the index along ``axis`` of the kernel row that meets the input, or a Miss.
+
+    The input has one element along ``axis``, the inserted dim; other kernel rows multiply padding.
+    """
     conv, weight, index = m.node("conv"), m["weight"], axis - 2
     assert weight.shape is not None
     size = weight.shape[axis]
@@ -114,9 +119,10 @@ def _kernel_row(m: Match, axis: int) -> int | Miss:
         return Miss("auto_pad of the convolution is not NOTSET")
     dilation = (opset.attribute(conv, "dilations", m.opset) or (1, 1))[index]
     stride = (opset.attribute(conv, "strides", m.opset) or (1, 1))[index]
-    rows = (1 + before + after - (dilation * (size - 1) + 1)) // stride + 1
-    kernel_rows = PaddedAxis(1, rows, stride, size, dilation, before).useful_taps()
-    if rows != 1:
+    window = dilation * (size - 1) + 1
+    results = (1 + before + after - window) // stride + 1
+    kernel_rows = PaddedAxis(1, results, stride, size, dilation, before).useful_taps()
+    if results != 1:
         return Miss("the result does not have size 1 along the inserted dim")
     if not kernel_rows:  # keeps 1
         return Miss("no kernel row meets the input")

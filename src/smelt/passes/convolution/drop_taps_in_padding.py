@@ -56,7 +56,11 @@ def padded_taps(m: Match, b: Builder) -> Replacement:
 
 
 def _taps_to_keep(m: Match, pads_before: Sequence[int]) -> tuple[list[range], list[int]] | None:
-    """Return the taps to keep for each axis, and the new pads; None if all taps stay."""
+    """Return the taps to keep for each axis, and the new pads; None if all taps stay.
+
+    A tap dropped at either end lessens the pads at that end by ``dilation``, so the windows of the
+    result stay where they are.
+    """
     image, result = (dims_of(value) for value in (m["x"], m.root.outputs[0]))
     weight = static_shape(m["w"])
     if image is None or result is None or weight is None:

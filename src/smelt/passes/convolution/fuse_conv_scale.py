@@ -9,10 +9,9 @@ Needs    (1) a constant weight, and a constant with one element for each channel
          convolution comes first.
 Keeps    (1) ``s / conv``; (2) a division by 0; (3) constants that vary along another axis or
          enlarge the result; (4) products that overflow; (5) scaled values with other readers;
-         (6) a single
-         number before a convolution: it may be part of a Gelu or HardSwish, which rules and
-         runtimes match as a whole (behind a complete Swish, as in NF-nets, it is folded). The old
-         weight stays for its other readers.
+         (6) a single number before a convolution: it may be part of a Gelu or HardSwish, which
+         rules and runtimes match as a whole (behind a complete Swish, as in NF-nets, it is folded).
+         The old weight stays for its other readers.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def conv_times(m: Match, b: Builder) -> Replacement:
 
 
 _moved = one_of(
-    op("Mul", var("x"), _scale, commutative=True), op("Div", var("x"), _scale, name="through")
+    op("Mul", var("x"), _scale, commutative=True), op("Div", var("x"), _scale, name="quotient")
 )
 
 
@@ -81,7 +80,9 @@ def conv_of_scaled(m: Match, b: Builder) -> Replacement:
     if scale is None or weight.ndim != len(x.shape) or x.shape[1] != channels:  # keeps 3
         return Miss("the factor varies along an axis other than the input channels")
     with np.errstate(all="ignore"):
-        factor = 1 / scale if m.get("through") is not None else scale
+        factor = 1 / scale if m.get("quotient") is not None else scale
+    # (groups, channels of the first axis per group, channels of the second axis, kernel): input
+    # channels are the first axis of a ConvTranspose's weight, and the second one of a Conv's.
     blocks = weight.reshape(groups, -1, *weight.shape[1:])
     by_group = factor.reshape(groups, -1, 1) if transposed else factor.reshape(groups, 1, -1)
     broadcast_factor = by_group.reshape(*by_group.shape, *(1,) * (weight.ndim - 2))

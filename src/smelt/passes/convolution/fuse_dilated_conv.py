@@ -68,9 +68,10 @@ def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value,
 
 
 def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list[int]:
-    """Return the total pads of the dilated convolution.
+    """Return the pads of the dilated convolution: ``padding`` of the Pad, and those of ``conv``.
 
-    One row of padding around a small image stands for ``b`` rows around the whole image.
+    ``conv`` pads each of the small images, and one row around them stands for ``b`` rows around the
+    whole image, where b is the block.
     """
     automatic = opset.attribute(conv, "auto_pad", version)
     explicit = opset.attribute(conv, "pads", version) if automatic != "VALID" else None
@@ -85,7 +86,7 @@ def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list
 def _crops(walk: Walk, exit_: Exit, pads: list[int], constants: Constants) -> list[int]:
     """Return how much a Slice at the end removes, if smaller ``pads`` can replace it, else zeros.
 
-    ``walk`` takes the Slice only if the result is not zeros.
+    ``walk`` records the Slice, to be replaced with the chain, only in the first case.
     """
     mark = walk.mark()
     cut = walk.down(("Slice",))

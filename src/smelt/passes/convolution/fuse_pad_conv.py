@@ -72,7 +72,10 @@ def _is_pooled(value: ir.Value) -> bool:
 
 
 def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
-    """Return the pads along the convolution's spatial axes, begins before ends, or a Miss."""
+    """Return the Pad's pads along the spatial axes of the reader, begins before ends, or a Miss.
+
+    ``empty``: the symbols of sizes that may be 0. A Transpose behind the Pad moves its axes.
+    """
     node, x = m.node("padded"), m["x"]
     _, pads_input, value, axes_input = first_inputs(node, 4)
     if x.shape is None:
@@ -102,7 +105,11 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
 
 
 def _unfit_pool(m: Match, pads: list[int], has_own_pads: bool) -> Miss | None:
-    """Return a Miss if the AveragePool cannot take the pads, else None."""
+    """Return a Miss if the AveragePool cannot have ``pads``, the sum of both, else None.
+
+    It will count all padding, so it must have counted its own before, if it has any
+    (``has_own_pads``). And each window must have an element that is not padding.
+    """
     counts_pads = bool(opset.attribute(m.root, "count_include_pad", m.opset))
     if not counts_pads and has_own_pads:
         return Miss("the AveragePool has pads of its own and count_include_pad=0")

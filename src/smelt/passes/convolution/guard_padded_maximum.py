@@ -28,6 +28,7 @@ from smelt.ir.walk import producer_of
 from smelt.passes.base import EXACT, rule_pass
 
 _NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Sqrt", "Softmax", "Softplus")
+"""Operators whose results are at least 0."""
 
 
 @rule(
@@ -49,7 +50,7 @@ def pool_of_zeros(m: Match, b: Builder) -> Replacement:
         return Miss("pads of the MaxPool are not all 0")
     if opset.attribute(pool, "ceil_mode", m.opset):
         return Miss("ceil_mode of the MaxPool is not 0")
-    if any(not scope.is_dead(places) for places in pool.outputs[1:]):  # keeps 2
+    if any(not scope.is_dead(indices) for indices in pool.outputs[1:]):  # keeps 2
         return Miss("the indices of the maxima are read")
     if _is_harmless(m, pad):  # keeps 1
         return Miss("no element of the padded tensor is below 0")
@@ -60,7 +61,10 @@ def pool_of_zeros(m: Match, b: Builder) -> Replacement:
 
 
 def _is_harmless(m: Match, pad: ir.Node) -> bool:
-    """True if padding with -inf gives the same maxima as padding with 0."""
+    """True if padding with -inf gives the same maxima as padding with 0.
+
+    So it is if no element is negative and each window has an element, not only padding.
+    """
     kernel = opset.attribute(m.root, "kernel_shape", m.opset)
     pads = m.ints(pad.inputs[1])
     if pads is None or producer_of(m["x"], *_NOT_NEGATIVE) is None:

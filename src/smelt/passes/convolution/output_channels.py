@@ -36,7 +36,11 @@ ANY_WEIGHT = var("weight")
 
 @dataclass(frozen=True)
 class Convolution:
-    """A matched convolution; ``rank`` is the rank of input, weight and result."""
+    """A Conv or ConvTranspose that a rule matched, with what its rebuilding needs.
+
+    ``rank`` is that of input, weight and result, ``channels`` the number of output channels,
+    ``dtype`` the type of the weight.
+    """
 
     match: Match
     node: ir.Node

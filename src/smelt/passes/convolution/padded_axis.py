@@ -24,8 +24,9 @@ class PaddedAxis:
         """True if ``tap`` meets an element of the image for any result."""
         first = tap * self.dilation - self.begin
         positions = range(first, first + self.results * self.stride, self.stride)
-        in_padding = len(range(first, min(0, positions.stop), self.stride))
-        return in_padding < len(positions) and positions[in_padding] < self.size
+        # The tap meets positions in ascending order: those before the image, then the others.
+        before_image = len(range(first, min(0, positions.stop), self.stride))
+        return before_image < len(positions) and positions[before_image] < self.size
 
     def useful_taps(self) -> range:
         """Return the range from the first tap that meets an element to the last; empty without such

@@ -18,8 +18,8 @@ BLOCK = 1 << 16
 def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
     """Return ``array * factor``, computed in float64 and rounded once to ``dtype``.
 
-    None if an element overflows, is NaN or loses too many bits. ``factor`` broadcasts. The result
-    has the memory layout of ``array``.
+    None if an element overflows, is NaN or, as a subnormal, loses too many bits. ``factor``
+    broadcasts to ``array``. The result has the memory layout of ``array``.
     """
     if array.dtype.kind != "f" or dtype.kind != "f":
         with np.errstate(all="ignore"):
@@ -51,8 +51,9 @@ def _rows(
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
     """Return the memory order of the axes, and ``array`` and ``factor`` as matrices in that order.
 
-    Each row has one factor, or all rows share one row of factors. None if ``factor`` varies along
-    several axes, or if ``array`` has gaps.
+    The matrices are contiguous, so that pieces of rows fill a cache: each row has one factor, or
+    all rows share one row of factors. None if ``factor`` varies along several axes, or if ``array``
+    has gaps in memory.
     """
     order = np.argsort([-abs(stride) for stride in array.strides], kind="stable")
     factors = factor.reshape((1,) * (array.ndim - factor.ndim) + factor.shape).transpose(order)
@@ -76,7 +77,8 @@ def _rows(
 def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple[float, float]:
     """Fill ``out`` with ``source * factors`` and return the smallest and the largest magnitude.
 
-    Both are NaN if a product is NaN.
+    All three are matrices as ``_rows`` makes them. The magnitudes tell whether a product overflows
+    or is subnormal; both are NaN if a product is NaN.
     """
     count, width = source.shape
     step = max(1, BLOCK // width)
@@ -104,8 +106,10 @@ def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple
 
 
 def _keep_precision(exact: np.ndarray, rounded: np.ndarray) -> bool:
-    """True if the relative error of each ``rounded`` number is at most 2**-7; subnormals have few
-    bits."""
+    """True if the relative error of each ``rounded`` number is at most 2**-7.
+
+    Callers ask for subnormal results only: these have few bits, others are rounded well.
+    """
     with np.errstate(all="ignore"):
         return bool((np.abs(rounded.astype(np.float64) - exact) <= 2.0**-7 * np.abs(exact)).all())
 

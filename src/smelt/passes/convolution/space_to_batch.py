@@ -24,16 +24,17 @@ from smelt.passes.convolution.axis_parts import (
 )
 from smelt.passes.tensors.stack import dims_of
 
-LONGEST = 8
+MOST_NODES = 8
 """The most operators that the search follows on each side of the convolution."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Space to batch of ``source``, whose axis ``order[i]`` the convolution sees as axis ``i``.
+    """The space to batch of ``source`` before a convolution.
 
-    ``blocks`` are those of the spatial axes. ``batch`` is the batch axis, as parts of the axes that
-    the convolution would have without space to batch. ``size`` is the batch size before.
+    The convolution sees axis ``order[i]`` of ``source`` as axis ``i``. ``blocks``: the block of
+    each spatial axis. ``batch``: the batch axis that the convolution sees, as parts of the axes
+    that it would have without space to batch. ``size``: the batch size before.
     """
 
     source: ir.Value
@@ -45,9 +46,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Exit:
-    """Batch to space: axis ``i`` of ``result`` is axis ``order[i]`` of a dilated convolution.
+    """The batch to space behind a convolution, which ends in ``result``.
 
-    ``sizes`` are the spatial sizes of that convolution's result, None where unknown.
+    Axis ``i`` of ``result`` is axis ``order[i]`` of the dilated convolution that is to replace the
+    chain. ``sizes``: the spatial sizes of that convolution's result, None where unknown.
     """
 
     result: ir.Value
@@ -63,7 +65,7 @@ def entry_of(walk: Walk, version: int) -> Entry | None:
     """
     chain: list[ir.Node] = []
     value = walk.root.inputs[0]
-    while len(chain) < LONGEST and (node := producer_of(value, *MOVES)) is not None:
+    while len(chain) < MOST_NODES and (node := producer_of(value, *MOVES)) is not None:
         chain.insert(0, node)
         value = node.inputs[0]
     starts = list(reversed(range(len(chain))))
@@ -139,7 +141,8 @@ def _axes_and_blocks(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], li
 def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
     """Return the batch to space behind the root of ``walk`` that undoes ``entry``, else None.
 
-    All nodes that are followed, at most ``LONGEST``, are added to ``walk``.
+    It starts from the layout that the convolution's result has in terms of the dilated one's, and
+    follows the nodes behind until each axis is whole again. They are added to ``walk``.
     """
     value = walk.root.outputs[0]
     dims = dims_of(value)
@@ -152,23 +155,27 @@ def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
             return None
         full_sizes.append(dim * block)
         start.append(() if dim == 1 else (AxisPart(axis, block, dim),))
-    layout: Layout | None = tuple(start)
-    for _ in range(LONGEST):
+    layout: Layout = tuple(start)  # of the convolution's result
+    for _ in range(MOST_NODES):
         node = walk.down(MOVES)
-        layout = (
-            layout_after(layout, node, version) if layout is not None and node is not None else None
-        )
-        if layout is None or node is None:
+        if node is None:
             return None
-        order = _complete(layout, full_sizes)
+        moved = layout_after(layout, node, version)
+        if moved is None:
+            return None
+        layout = moved
+        order = _order_of_whole_axes(layout, full_sizes)
         if order is not None:
             sizes = tuple(dim if isinstance(dim, int) else None for dim in full_sizes[2:])
             return Exit(node.outputs[0], order, sizes)
     return None
 
 
-def _complete(layout: Layout, full_sizes: Sequence[Dim]) -> tuple[int, ...] | None:
-    """Return the axis order of ``layout`` if each of its axes is one whole axis, else None."""
+def _order_of_whole_axes(layout: Layout, full_sizes: Sequence[Dim]) -> tuple[int, ...] | None:
+    """Return which source axis each axis of ``layout`` is, if each is one whole axis, else None.
+
+    ``full_sizes`` are the sizes of the source axes.
+    """
     if len(layout) != len(full_sizes):
         return None
     order: list[int | None] = []

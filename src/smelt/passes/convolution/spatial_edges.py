@@ -16,8 +16,8 @@ def padding_of(
 ) -> list[int] | None:
     """Return the spatial pads of ``pad``, begins before ends.
 
-    ``order`` lists the axes of its input: the batch, the channels, the spatial ones. None if
-    it pads with another value than 0, crops, pads other axes, or is not constant.
+    ``order`` lists the axes of its input: the batch, the channels, the spatial ones. None if the
+    Pad has another value than 0, crops, pads other axes, or is not constant.
     """
     _, pads_input, value, axes_input = first_inputs(pad, 4)
     if version < 11 or opset.attribute(pad, "mode", version) != "constant":
@@ -41,8 +41,8 @@ def crops_of(
     """Return how much ``cut``, a Slice, removes at the begins, then the ends, of the spatial axes.
 
     ``order`` has for each axis of its input: 0 for the batch, 1 for the channels, 2 or more for a
-    spatial axis, whose sizes are ``sizes``. None if it takes steps, cuts
-    other axes, leaves nothing, or is not constant.
+    spatial axis. ``sizes`` are those of the spatial axes. None if the Slice takes steps, cuts other
+    axes, leaves nothing, or is not constant.
     """
     if len(cut.inputs) < 3:
         return None
