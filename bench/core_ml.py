@@ -2,7 +2,8 @@
 
     python -m bench.core_ml FOLDER [--precision fp32,fp16] [--bounds 2..6] [--only bert,vit]
 
-Each open size has the bounds; it is run at the lowest, the default and the greatest size. Prints a
+Each open size has the bounds; it is run at the lowest, the default and the greatest size. The size
+``total`` is one more, as in decoders with a past. Prints a
 line for each model: the largest error relative to the largest element of an output, or the refusal.
 """
 
@@ -45,8 +46,8 @@ def largest_error(source: str | Path | ir.Model, precision: str, low: int, high:
     model = smelt.load(source) if not isinstance(source, ir.Model) else source
     names = sizes_of(model)
     middle = (low + high) // 2
-    dims = dict.fromkeys(names, (low, high))
-    default = ";".join(f"{name}={middle}" for name in names)
+    dims = {name: (low + (name == "total"), high + (name == "total")) for name in names}
+    default = ";".join(f"{name}={middle + (name == 'total')}" for name in names)
     options = {"precision": precision, "default": default}
     artifact = smelt.compile(source, target="coreml", dims=dims, **options)
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +58,9 @@ def largest_error(source: str | Path | ir.Model, precision: str, low: int, high:
     return max(
         error_of(package(*map(as_outside, inputs)), run(*inputs))
         for size in sizes
-        for inputs in [random_inputs(model, dict.fromkeys(names, size), seed=size)]
+        for inputs in [
+            random_inputs(model, {name: size + (name == "total") for name in names}, seed=size)
+        ]
     )
 
 

@@ -27,7 +27,7 @@ def assert_computes_the_same(model: WholeModel, conversions: Sequence[ir.Model])
     source = jax.jit(model.function) if model.compiled else model.function
     runners = [open_runner(conversion) for conversion in conversions]
     for seed, sizes in enumerate(model.sizes):
-        arguments = _arguments(model, np.random.default_rng(seed), sizes)
+        arguments = arguments_of(model, np.random.default_rng(seed), sizes)
         with jax.enable_x64(model.x64):
             expected = [np.asarray(leaf) for leaf in jax.tree.leaves(source(*arguments))]
         given = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
@@ -35,7 +35,8 @@ def assert_computes_the_same(model: WholeModel, conversions: Sequence[ir.Model])
             _assert_close(run(*given), expected)
 
 
-def _arguments(model: WholeModel, rng: np.random.Generator, sizes: Sizes) -> tuple[Any, ...]:
+def arguments_of(model: WholeModel, rng: np.random.Generator, sizes: Sizes) -> tuple[Any, ...]:
+    """The arguments of ``model`` at ``sizes``."""
     if model.inputs is not None:
         return model.inputs(rng, sizes)
     _, structs = specs.resolve(model.specs, model.constraints, model.x64)
