@@ -56,6 +56,7 @@ def told(report: smelt.HtmlReport) -> str:
     """Return the groups of nodes, a digest of the data, and what the picture shows."""
     found = report.document()
     found.pop("version")
+    found["passes"] = [each for each in found["passes"] if each["rewrites"]]
     data = TIMES.sub("", json.dumps(found))
     part = part_of(found["before"], found["after"])
     sides = ", ".join(shown(found[side]) for side in ("before", "after"))
