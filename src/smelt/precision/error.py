@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -34,11 +35,15 @@ LEAST_NORM = 1e-30
 
 @dataclass(frozen=True)
 class Metric:
-    """A named error of outputs. ``unit`` is ``ratio``, ``nats``, ``points`` or empty."""
+    """A named error of outputs. ``unit`` is ``ratio``, ``nats``, ``points`` or empty.
+
+    ``needs_all``: the measure takes the outputs of all samples, as labels or a function may.
+    """
 
     name: str
     measure: Measure
     unit: str = "ratio"
+    needs_all: bool = False
 
     def __call__(self, reference: Outputs, outputs: Outputs) -> float:
         """Return the error; infinite where only one side is NaN. Raises UsageError E686."""
@@ -74,9 +79,12 @@ def find_metric(
             fix="--metric top1",
         )
     if callable(metric):
-        return Metric(getattr(metric, "__name__", "metric"), _guarded(metric), unit="")
+        return Metric(
+            getattr(metric, "__name__", "metric"), _guarded(metric), unit="", needs_all=True
+        )
     if metric == "top1":
-        return Metric("top1", lambda a, b: _top1(a, b, labels, output), "points")
+        measured = partial(_top1, labels=labels, output=output)
+        return Metric("top1", measured, "points", needs_all=labels is not None)
     if metric in MEASURES:
         measure, unit = MEASURES[metric]
         return Metric(metric, measure, unit)

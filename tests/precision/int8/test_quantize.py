@@ -232,6 +232,21 @@ def test_wrong_use(arguments: dict[str, Any], code: str) -> None:
     assert raised.value.code == code
 
 
+def test_labels_and_functions_see_all_samples_that_are_held_apart() -> None:
+    samples = data("gemm", count=40)
+    labels = np.arange(80) % 32
+    result = smelt.quantize(model("gemm"), samples, within=90, metric="top1", labels=labels)
+    assert result.chosen
+    counts = set()
+
+    def metric(reference: Any, outputs: Any) -> float:
+        counts.add(len(outputs))
+        return 0.0
+
+    smelt.quantize(model("gemm"), samples, metric=metric)
+    assert counts == {20}
+
+
 def test_the_first_step_is_told_if_nothing_fits() -> None:
     with pytest.raises(UsageError, match="no product gets fewer bits") as raised:
         smelt.quantize(model("matmul"), data("matmul"), within=1e-9)

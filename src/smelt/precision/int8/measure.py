@@ -58,9 +58,9 @@ class Measure:
     def error(self, chosen: Chosen, count: int | None = None) -> float:
         """Return the error with the ``chosen`` forms on the first ``count`` samples, else on all.
 
-        Labels fit all samples only, so a metric with labels always takes all.
+        Labels fit all samples only, so a metric that needs all takes all.
         """
-        samples = self.samples[:count]
+        samples = self.samples[: None if self.metric.needs_all else count]
         key = frozenset(chosen.items()), len(samples)
         if key not in self._known:
             self._known[key] = self._measure(chosen, samples)
