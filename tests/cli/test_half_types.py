@@ -55,9 +55,10 @@ def test_inputs_of_the_user_and_json(model: str, tmp_path: Path) -> None:
 
 
 def test_compile_takes_the_options(model: str, tmp_path: Path) -> None:
-    arguments = ("--target", "ort", "--fp16", "-o", str(tmp_path / "out"))
-    status, _, _ = smelt_command("compile", model, *arguments)
+    arguments = ("--target", "ort", "--fp16", "--verify", "final", "-o", str(tmp_path / "out"))
+    status, _, said = smelt_command("compile", model, *arguments)
     assert status == 0
+    assert "float16: 1 of 2 nodes" in said
 
 
 WRONG = {

@@ -48,6 +48,7 @@ class HalfReport:
             "error": self.error,
             "samples": self.samples,
             "random_inputs": self.is_drawn,
+            "text": self.lines(),
         }
 
 

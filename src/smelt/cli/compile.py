@@ -118,6 +118,7 @@ def compile_(
     from smelt.consumers.readers import Readers, readers
     from smelt.targets.phase_observer import observe_phases
 
+    half = half_types.keyword(native=rewriting.keep_bf16)
     check_samples(samples, verify)
     _check_fallback(fallback, strict)
     target_options = {**_own_options(option), **weights.stored()}
@@ -138,20 +139,20 @@ def compile_(
             *to_compile.call.positional,
             target=target,
             pipeline=rewriting.stages(),
-            verify="each" if verify == "each" else "off",
+            verify=verify if half or verify == "each" else "off",
             dims=sizes or None,
             x64=to_compile.call.x64,
             tracing=to_compile.tracing() or None,
             observers=seen.observers,
             fallback=fallback,
             strict=strict,
-            **half_types.keyword(native=rewriting.keep_bf16),
+            **half,
             **rewriting.of_target(),
             **target_options,
         )
         seen.report.artifact = artifact
         verified = None
-        if verify != "off":
+        if verify != "off" and not half:  # a conversion tells its own error
             verified = check_result(seen, artifact, to_compile.reference, sizes, samples)
         seen.shown.say(f"writing {output}")
         files = _saved(artifact, output)
@@ -161,7 +162,8 @@ def compile_(
         return
     _show(artifact, files, output)
     verified_line = [] if verified is None else [f"verified {verified.summary()}"]
-    for line in (*read_by.lines(), *verified_line):
+    half_lines = artifact.report.get("half", {}).get("text", ())
+    for line in (*read_by.lines(), *half_lines, *verified_line):
         note(line)
 
 

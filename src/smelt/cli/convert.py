@@ -95,6 +95,7 @@ def convert(
         return
     one_document(watching.as_json, output)
     _check_external_data(external_data, output)
+    half = half_types.keyword(native=rewriting.keep_bf16)
     check_samples(samples, verify)
     sizes, call = bounded_dims(dim), calling.typed(specs)
     names = {
@@ -113,17 +114,17 @@ def convert(
             *call.positional,
             target=target,
             pipeline=rewriting.stages(),
-            verify="each" if verify == "each" else "off",
+            verify=verify if half or verify == "each" else "off",
             dims=sizes or None,
             tracing=tracing,
             observers=seen.observers,
-            **half_types.keyword(native=rewriting.keep_bf16),
+            **half,
             **rewriting.of_target(),
             **weights.stored(),
         )
         seen.report.artifact = artifact
         verified = None
-        if verify != "off":
+        if verify != "off" and not half:  # a conversion tells its own error
             reference = partial(_reference, traced, call, tracing)
             verified = check_result(seen, artifact, reference, sizes, samples)
         seen.shown.say(f"writing {output}")
@@ -135,7 +136,9 @@ def convert(
         facts = {**artifact.report, **evidence, **read_by.to_json(), **seen.clock.facts()}
         print_json({"schema": "smelt.convert/1", "output": output, **facts})
         return
-    note("\n".join([f"{output}: {len(artifact.model.graph)} nodes", *read_by.lines()]))
+    half_lines = artifact.report.get("half", {}).get("text", ())
+    nodes = f"{output}: {len(artifact.model.graph)} nodes"
+    note("\n".join([nodes, *read_by.lines(), *half_lines]))
     if verified is not None:
         note(f"verified {verified.summary()}")
 
