@@ -30,7 +30,7 @@ _MOVES = (
 )
 """Operators that only move elements of their first input."""
 
-DEEP = 6
+MOST_OPERATORS = 6
 """Limit of operators between a state and its zero; exporters write at most four."""
 
 
@@ -51,12 +51,15 @@ def state_of_zeros(m: Match, b: Builder) -> Replacement:
 
 
 def _is_zero(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
-    """True if all elements are known to be +0."""
+    """True if all elements are known to be +0, from a constant or ConstantOfShape that is moved.
+
+    ``depth`` counts the operators between them and the state.
+    """
     array = m.array(value)
     if array is not None:
         return m.constants.is_filled(value, 0) and not np.signbit(array).any()  # keeps 1
     node = producer_of(value, "Concat", "ConstantOfShape", *_MOVES)
-    if node is None or depth == DEEP:
+    if node is None or depth == MOST_OPERATORS:
         return False
     if node.op_type == "ConstantOfShape":
         filled = node.attributes.get("value")

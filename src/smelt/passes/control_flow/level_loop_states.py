@@ -73,7 +73,11 @@ def _scalars_at_first(node: ir.Node, body: ir.Graph) -> list[int]:
 
 
 def _is_same_for_a_vector(value: ir.Value, ranks: _Ranks) -> bool:
-    """True if all readers of the scalar ``value`` give the same for a vector of one element."""
+    """True if all readers of the scalar ``value`` give the same for a vector of one element.
+
+    Their results may be vectors of one element, too; ``vectors`` collects these, whose readers are
+    checked likewise, up to an operator that broadcasts them to a rank of 1 or more anyway.
+    """
     pending, vectors = [value], {value}
     while pending:
         vector = pending.pop()
@@ -108,7 +112,10 @@ class _Ranks:
         }
 
     def of(self, value: ir.Value) -> int | None:
-        """Return the rank of ``value``; None if it is unknown."""
+        """Return the rank of ``value``; None if it is unknown.
+
+        The stack ``pending`` holds values whose rank waits for the ranks of their operands.
+        """
         pending = [value]
         while pending:
             last = pending[-1]

@@ -112,7 +112,8 @@ class _Sinker:
         return self.branches
 
     def unmoved_producers(self, index: int) -> list[ir.Node]:
-        """Return node ``index`` and its unmoved producers that depend on the If, in order."""
+        """Return the nodes to move for node ``index``, in order: itself, and the unmoved producers
+        that depend on the If."""
         nodes = self.later[: index + 1]
         producers = self.with_producers(nodes[-1:], nodes)
         dependent = producers & self.after
@@ -157,7 +158,7 @@ class _Sinker:
             raise Refused(f"the limit of {limit} rewrites is reached")
 
     def hoist(self, graph: ir.Graph) -> None:
-        """Move nodes before the If that moved nodes read but that do not depend on the If."""
+        """Move nodes that the moved nodes need, but that do not depend on the If, before the If."""
         producers = self.with_producers(self.moved, self.later)
         nodes_to_hoist = [
             node for node in self.later if node in producers and node not in self.after

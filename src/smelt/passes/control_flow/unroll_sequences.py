@@ -35,7 +35,7 @@ from smelt.passes.base import EXACT, rule_pass
 Item: TypeAlias = Callable[[Builder], ir.Value]
 """Builds one tensor of a sequence where it is read."""
 
-MOST = 1024
+MOST_ITEMS = 1024
 """Limit of tensors in a sequence."""
 
 _MAKERS = ("SequenceConstruct", "SequenceEmpty", "SplitToSequence")
@@ -100,7 +100,11 @@ def presence_of_an_element(m: Match, b: Builder) -> Replacement:
 
 
 def _items(m: Match, value: ir.Value) -> list[Item] | None:
-    """Return the items of the sequence ``value`` in order; None if they are unknown."""
+    """Return the items of the sequence ``value`` in order; None if they are unknown.
+
+    Goes up to the node that creates the sequence, then applies the inserts and erasures on the way
+    to its items.
+    """
     changes: list[ir.Node] = []
     while (producer := value.producer()) is not None and not producer.domain:
         source = producer.inputs[0] if producer.inputs else None
@@ -109,7 +113,7 @@ def _items(m: Match, value: ir.Value) -> list[Item] | None:
             or source is None
         ):
             break
-        if len(changes) == MOST:
+        if len(changes) == MOST_ITEMS:
             return None
         changes.append(producer)
         value = source
@@ -127,7 +131,7 @@ def _created_items(m: Match, producer: ir.Node | None) -> list[Item] | None:
         return None
     if producer.op_type == "SequenceEmpty":
         return []
-    if producer.op_type == "SequenceConstruct" and len(producer.inputs) <= MOST:
+    if producer.op_type == "SequenceConstruct" and len(producer.inputs) <= MOST_ITEMS:
         return [_item(value) for value in producer.inputs if value is not None]
     return _parts(m, producer) if producer.op_type == "SplitToSequence" else None
 
@@ -164,7 +168,7 @@ def _parts(m: Match, node: ir.Node) -> list[Item] | None:
         return None
     axis = node.attributes.get_int("axis", 0) % len(data.shape)
     sizes = _sizes(m, node, data.shape[axis])
-    if sizes is None or len(sizes) > MOST:  # needs 3
+    if sizes is None or len(sizes) > MOST_ITEMS:  # needs 3
         return None
     if len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1):
         return [_item_of_row(data, axis, index) for index in range(len(sizes))]
@@ -175,7 +179,11 @@ def _parts(m: Match, node: ir.Node) -> list[Item] | None:
 
 
 def _sizes(m: Match, node: ir.Node, axis_size: int | ir.SymbolicDim) -> Sequence[int] | None:
-    """Return the sizes of the parts along an axis of size ``axis_size``; None if unknown."""
+    """Return the sizes of the parts that a SplitToSequence makes of an axis; None if unknown.
+
+    Its second input lists them, or is one size for all parts but a smaller last one; without it,
+    the parts have size 1.
+    """
     split_input = optional_input(node, 1)
     array = m.array(split_input) if split_input is not None else np.array(1)
     if array is None or not isinstance(axis_size, int):
@@ -184,11 +192,9 @@ def _sizes(m: Match, node: ir.Node, axis_size: int | ir.SymbolicDim) -> Sequence
         sizes = [int(size) for size in array.reshape(-1)]
         return sizes if sum(sizes) == axis_size and min(sizes, default=0) >= 0 else None
     part_size = int(array)
-    return (
-        [min(part_size, axis_size - start) for start in range(0, axis_size, part_size)]
-        if part_size > 0
-        else None
-    )
+    if part_size <= 0:
+        return None
+    return [min(part_size, axis_size - start) for start in range(0, axis_size, part_size)]
 
 
 def _item_of_rows(data: ir.Value, axis: int, start: int, end: int) -> Item:

@@ -33,7 +33,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 RULE = "counted"
 
-LOOKED_AT = 64
+MOST_VALUES = 64
 """The most values of a body that are examined; counting conditions have a few."""
 
 Line: TypeAlias = tuple[int, int]
@@ -109,7 +109,7 @@ class _Counter:
         self.body = body
         self.constants = constants
         self.lines: list[tuple[Line, int]] = []
-        self.values_left = LOOKED_AT
+        self.values_left = MOST_VALUES
 
     def trip_count(self) -> int | None:
         """Return the number of iterations, else None.
@@ -159,7 +159,8 @@ class _Counter:
     def compared(self, node: ir.Node) -> float | None:  # needs 2
         """Return the iteration, counted from 1, that first makes the comparison ``node`` false.
 
-        Infinity if none does; None if an operand is no linear function of the iteration.
+        Infinity if none does; None if an operand is no linear function of the iteration. The first
+        iteration has k = 0, so a line that reaches the limit at k is false in iteration k + 1.
         """
         if node.op_type not in _COMPARED or None in node.inputs:
             return None
@@ -176,7 +177,7 @@ class _Counter:
         """Return ``value`` as a linear function of the iteration; None if it is none.
 
         The line is recorded in ``lines``, because its numbers must be exact until the loop ends,
-        which is known later. None, too, once ``LOOKED_AT`` values are examined, and for types
+        which is known later. None, too, once ``MOST_VALUES`` are examined, and for types
         without an entry in ``_EXACT``.
         """
         self.values_left -= 1
@@ -231,7 +232,7 @@ class _Counter:
     def step(self, value: ir.Value, carried: ir.Value) -> int | None:
         """Return the constant that is added to ``carried`` to give ``value``, else None.
 
-        Also None once ``LOOKED_AT`` values are examined.
+        Also None once ``MOST_VALUES`` are examined.
         """
         node = value.producer()
         if node is None or node.domain or not is_known(node):
