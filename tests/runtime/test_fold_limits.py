@@ -94,7 +94,7 @@ SIZES = [
     ("(float[3] x, float[2] z) => (float[N] y) { y = Concat<axis=0>(x, z) }", ([1, 2, 3], [4, 5]), 5),
     ("(float[2,2] x) => (int64[2,N] y) { y = NonZero(x) }", ([[1, 2]] * 2,), 8),
     ("(float x) => (int64[M,N] y) { y = NonZero(x) }", (1,), 1),
-    ("(double[3] x, bool[3] c) => (double[N] y) { y = Compress<axis=0>(x, c) }", ([1, 2, 3], [1, 0, 1]), 3),
+    ("(double[3] x, bool[2] c) => (double[N] y) { y = Compress<axis=0>(x, c) }", ([1, 2, 3], [1, 0]), 3),
     ("(float[1,2,4] b, float[1,3,2] s) => (int64[N,3] y) { y = NonMaxSuppression(b, s) }", ([[[0] * 4] * 2], [[[1, 2]] * 3]), 18),
     ("(double[3] x) => (double[N] y, int64[N] i, int64[M] j, int64[N] c) { y, i, j, c = Unique(x) }", ([1, 2, 3],), 12),
     ("(float[2,1,1] x) => (int64[N] y) { y = Shape(x) }", ([[[1]], [[2]]],), 3),
