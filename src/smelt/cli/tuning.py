@@ -134,8 +134,8 @@ class Tuning:
         if verify != "off":
             raise UsageError(
                 "E637",
-                "--tune and --verify each are given together",
-                why="--tune compiles the model many times",
+                "--tune cannot be combined with `--verify each`",
+                why="--tune compiles the model many times, and each would be compared after each pass",
                 fix="--verify final compares the fastest with the source",
             )
         tracing = {"x64": x64, "strict": strict, **(tracing or {})}

@@ -62,7 +62,7 @@ def _find(spec: str) -> Consumer:
             "E612",
             f"there is no consumer {spec!r}",
             why=f"smelt knows {', '.join(names)}",
-            fix=did_you_mean(name, names, f"see docs/consumers.md, as in --for {names[0]}"),
+            fix=did_you_mean(name, names, f"name one of these: --for {names[0]}"),
         )
     if version is None:
         return consumer

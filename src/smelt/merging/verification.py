@@ -58,7 +58,11 @@ def verify_chain(
     source_of = {into: out for out, into in pairs.items()}
 
     def run(*values: Value) -> Sequence[Value]:
-        """Run both models, and return the outputs of the joined model."""
+        """Return the outputs that the joined model must have, by its outputs' order.
+
+        The first model runs on its inputs, then the second one on results of the first and on its
+        own inputs, which may have other names in the joined model.
+        """
         given = dict(zip((port.name for port in interface.inputs), values, strict=True))
         first = {**given, **_by_name(runners[0], given)}
         own = {

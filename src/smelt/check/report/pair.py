@@ -63,7 +63,7 @@ def _inferred(model: ir.Model) -> ir.Model:
 
 
 def _pairs(old: list[ir.Node], new: list[ir.Node]) -> dict[int, int]:
-    """Return the number of the matching old node for the number of each new node that has one.
+    """Map the index of a new node to the index of the old node that it matches, if there is one.
 
     Nodes with equal text are matched first, then nodes with equal name and operator. Among several
     candidates, the first in graph order is used.

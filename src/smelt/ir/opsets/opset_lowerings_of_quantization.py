@@ -67,9 +67,10 @@ def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def quantize_21(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace blocks and 16 bits by Div, Round, Add and Clip.
+    """Write a QuantizeLinear of opset 21 for earlier opsets.
 
-    Returns why not, else ''.
+    A node with blocks or with a 16-bit result becomes Div, Round, Add and Clip. Any other node only
+    loses its attribute ``output_dtype``. Returns why the node cannot be written, else ''.
     """
     x, scale, zero = first_inputs(node, 3)
     result, block_size = node.outputs[0], node.attributes.get_int("block_size", 0)

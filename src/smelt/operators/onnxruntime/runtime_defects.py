@@ -35,7 +35,7 @@ from smelt.operators.onnxruntime import cast_chains
 T = ir.DataType
 Values = Sequence["ir.Value | None"]
 
-HALF = 2**32
+TWO_TO_32 = 2**32
 """An int64 is reduced as two halves of 32 bits, which doubles represent exactly."""
 
 NARROW = -(2**31), 2**31 - 1
@@ -82,23 +82,26 @@ def _reduced_by_halves(op_type: str) -> Body:
     """
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-        """Build the reduction of int64 by two reductions of doubles."""
+        """Build the reduction of int64 by two reductions of doubles: of the high halves, then of
+        the low halves of those elements whose high half is the result of the first.
+        """
         x, *axes = inputs
         assert x is not None
         options: dict[str, Any] = dict(attributes)
         keeping_dims = {**options, "keepdims": 1}
-        half = b.const_like(HALF, x)
+        half = b.const_like(TWO_TO_32, x)
         low = b.op("Mod", x, half)
         high = b.op("Cast", b.op("Div", b.op("Sub", x, low), half), to=int(T.DOUBLE))
         low = b.op("Cast", low, to=int(T.DOUBLE))
         has_best_high = b.op("Equal", high, b.op(op_type, high, *axes, **keeping_dims))
-        never_chosen = b.const_like(-1 if op_type == "ReduceMax" else HALF, low)
+        never_chosen = b.const_like(-1 if op_type == "ReduceMax" else TWO_TO_32, low)
         lows = b.op(op_type, b.op("Where", has_best_high, low, never_chosen), *axes, **options)
         highs = b.op(op_type, high, *axes, **options)
-        least_high = -HALF // 2
+        # A reduction of no elements is infinite; the bounds make it the least or greatest int64.
+        least_high = -TWO_TO_32 // 2
         parts = [
-            _as_int64(b, highs, least_high, least_high + HALF - 1),
-            _as_int64(b, lows, 0, HALF - 1),
+            _as_int64(b, highs, least_high, least_high + TWO_TO_32 - 1),
+            _as_int64(b, lows, 0, TWO_TO_32 - 1),
         ]
         return (b.op("Add", b.op("Mul", parts[0], half), parts[1]),)
 

@@ -69,12 +69,14 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
         return Miss("the two parts are not neighbours along the last axis, stacked in order")
     x, cos, sin = pairs, m["cos"], m["sin"]
     if len(pairs.shape) == 5:
-        half = pairs.shape[3]
-        if not isinstance(half, int):
+        # Neighbours are a last dim of 2. RotaryEmbedding wants them side by side in the head.
+        pairs_per_head = pairs.shape[3]
+        if not isinstance(pairs_per_head, int):
             return Miss("the head size is not constant")
-        x = b.op("Reshape", pairs, b.const_i64([0, 0, 0, 2 * half]))
+        x = b.op("Reshape", pairs, b.const_i64([0, 0, 0, 2 * pairs_per_head]))
     if m.get("first") is None:
-        # The angles have a last dim of 1, too, which the operands of RotaryEmbedding do not have.
+        # The parts keep a last dim of 1, so the angles have one; RotaryEmbedding takes angles
+        # without it.
         if any(angle.shape is None or angle.shape[-1:] != (1,) for angle in (cos, sin)):
             return Miss("the last dim of the cosines or sines is not 1")
         cos, sin = (b.op("Squeeze", angle, b.const_i64([-1])) for angle in (cos, sin))
@@ -86,7 +88,8 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
     target = m.constants.ints(m.root.inputs[1])
     if target is None:
         return Miss("the shape given to the Reshape is not constant")
-    # 0 copies the dim of the input. The new input has the dims of the stack up to axis 2 only.
+    # A 0 copies a dim of the Reshape's input. Beyond axis 2, the dims of ``rotary`` are not those
+    # of the stack that the Reshape read before.
     if 0 in target[3:]:
         return Miss("the shape given to the Reshape has a 0 behind axis 2")
     return b.op("Reshape", rotary, b.const_i64(target))

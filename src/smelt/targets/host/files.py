@@ -45,7 +45,12 @@ class Files(Mapping[str, bytes]):
 
     @cached_property
     def _encoded_files(self) -> ModelFiles:
-        """The files of the model; raises Unsupported E203 for operators of this process."""
+        """The files of the model.
+
+        Raises Unsupported E203 for an operator without a body that no installed package declares:
+        another process could not open the folder. Other operators without a body are written as
+        they are, because ``load`` knows them.
+        """
         refuse_bare(node for node in scope.nodes(self._model) if _is_of_this_process(node))
         return ModelFiles(self._model, MODEL, inline_limit=0, keep_bare=True)
 

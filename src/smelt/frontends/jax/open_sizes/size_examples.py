@@ -68,8 +68,11 @@ def simplified(texts: Sequence[str]) -> list[str] | None:
     """Return the constraints ``texts`` with an equality for each symbol that has a single solution.
 
     An equality lets JAX replace the symbol by the number. Comparisons of several symbols are not
-    solved. None if a symbol provably has no solution: its size would be negative, or no size in
-    ``CANDIDATE_SIZES`` is a solution and no number is above ``SMALL_NUMBER``.
+    solved. ``N >= M`` and ``N <= M`` are joined to one equality.
+
+    None if a symbol provably has no solution. That is so if a constraint makes its size negative.
+    It is also so if no size in ``CANDIDATE_SIZES`` is a solution and its constraints have no number
+    above ``SMALL_NUMBER``: a solution would be among the candidates.
     """
     texts = list(texts)
     names = {text: _names(text) for text in texts}

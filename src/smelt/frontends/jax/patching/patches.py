@@ -96,7 +96,9 @@ def _replacement(patch: Patch) -> Replacement | None:
 def _replacement_of(patch: Patch, owner: Any, name: str, function: Function) -> Replacement | None:
     """Return the Replacement for ``function``, the attribute ``name`` of ``owner``.
 
-    It is cached, so that all traces share it.
+    None if other code has replaced the library's function, or if the function takes other
+    parameters than ``patch`` expects, as in another release. The result is cached, so that all
+    traces share it.
     """
     if not _is_of_library(function, patch.target.partition(":")[0]):
         return None

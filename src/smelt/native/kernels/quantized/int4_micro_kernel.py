@@ -98,16 +98,24 @@ def int4_micro_kernel(
     return cx.call(name, out.text())
 
 
-def _load_zeros(out: Writer, vectors: int, zeros: bool) -> None:
-    """Write ``z``, the zero points of a block, which are 8 if ``zeros`` is false:
+def _load_zeros(out: Writer, vectors: int, has_zeros: bool) -> None:
+    """Write ``z``, the zero points of block ``b``, which are 8 if the weights bring none:
 
     ```
     const reals z0 = same_real(8.0f);
     ```
+
+    The panel of ``MOST_SUMS`` columns that holds a vector begins ``points`` words after the panel
+    before it. A word of a panel has one column's zero points of ``NIBBLES`` consecutive blocks:
+
+    ```
+    const reals z1 = NIBBLE(*(const sums *)(zeros + 1 * SUMS / 16 * points + 1 * SUMS % 16
+        + b / 8 * 16), b % 8 * 4);
+    ```
     """
     for vector in range(vectors):
         point = "same_real(8.0f)"
-        if zeros:
+        if has_zeros:
             at = f"{vector} * SUMS / {MOST_SUMS} * points + {vector} * SUMS % {MOST_SUMS}"
             at += f" + b / {NIBBLES} * {MOST_SUMS}"
             point = f"NIBBLE(*(const sums *)(zeros + {at}), b % {NIBBLES} * 4)"
