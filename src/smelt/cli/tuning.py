@@ -135,7 +135,7 @@ class Tuning:
             raise UsageError(
                 "E637",
                 "--tune cannot be combined with `--verify each`",
-                why="--tune compiles the model many times, and each would be compared after each pass",
+                why="--tune compiles the model many times",
                 fix="--verify final compares the fastest with the source",
             )
         tracing = {"x64": x64, "strict": strict, **(tracing or {})}
