@@ -1,4 +1,4 @@
-"""The inputs on which a model is calibrated, and those held apart to measure its error.
+"""The inputs on which a model is calibrated, and the held-apart inputs that measure its error.
 
 Data come as files, folders, arrays or mappings from names to arrays. Without data, inputs are drawn
 at random, and ``Data.note`` says so.
@@ -6,6 +6,7 @@ at random, and ``Data.note`` says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,17 +41,17 @@ BATCH = 8
 DRAWN: tuple[Mode, ...] = ("normal", "wide", "sparse")
 """The distributions of drawn inputs; each is drawn for calibration and again to measure errors."""
 
-
-APART = 1000
-"""The distance of the seeds of the two parts of drawn inputs."""
+SEED_DISTANCE = 1000
+"""What the seed of the held-apart drawn inputs adds to the seed of those for calibration."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Samples for calibration, others held apart to measure errors, and where they are from.
+    """Samples for calibration, and held-apart samples on which errors are measured.
 
-    ``rows`` and ``held_rows`` are the places of the samples' rows in the data as they were given,
-    for labels; they are empty for drawn data. ``note`` says in a sentence what the data are.
+    ``held_rows`` are the positions of the held-apart rows among all ``total_rows`` of the data, by
+    which labels are found. Both are empty for ``drawn`` data, which are random. ``note`` tells
+    users in a sentence where the data are from.
     """
 
     calibration: tuple[Sample, ...]
@@ -101,7 +102,7 @@ def drawn_data(model: ir.Model, *, dims: Dims | None = None, seed: int = 0) -> D
     side = open_side(model, "model")
     calibration, held = (
         tuple(case.values for case in random_cases(side, side, dims, first, DRAWN))
-        for first in (seed, seed + APART)
+        for first in (seed, seed + SEED_DISTANCE)
     )
     note = (
         "no data were given: errors are measured on random inputs, which may be far from those "
@@ -113,7 +114,7 @@ def drawn_data(model: ir.Model, *, dims: Dims | None = None, seed: int = 0) -> D
 def held_labels(data: Data, labels: np.ndarray) -> np.ndarray:
     """Return the labels of the held-apart rows; ``labels`` has one for each row of the data.
 
-    Raises UsageError E685 if their number is another one.
+    Raises UsageError E685 if the number of labels is not that of the rows.
     """
     if data.drawn or len(labels.shape) < 1 or len(labels) != data.total_rows:
         count = len(labels) if labels.ndim else 1
@@ -127,28 +128,32 @@ def held_labels(data: Data, labels: np.ndarray) -> np.ndarray:
 
 
 def _split(runs: Sequence[tuple[Sample, int]], total: int) -> Data:
-    """Return ``runs`` with each second one held apart; each has its number of rows."""
-    rows: list[int] = []
-    first = 0
+    """Return the data of ``runs`` (sample, rows), in which each second run is held apart.
+
+    The runs have ``total`` rows.
+    """
+    held_rows: list[int] = []
+    first_row = 0
     for index, (_, count) in enumerate(runs):
-        rows += range(first, first + count) if index % 2 else ()
-        first += count
+        if index % 2:
+            held_rows += range(first_row, first_row + count)
+        first_row += count
     calibration = tuple(sample for sample, _ in runs[::2])
     held = tuple(sample for sample, _ in runs[1::2])
     note = (
-        f"calibrated on {_counted(total - len(rows))}, error measured on {_counted(len(rows))} "
-        "held apart"
+        f"calibrated on {_counted(total - len(held_rows))}, "
+        f"error measured on {_counted(len(held_rows))} held apart"
     )
-    return Data(calibration, held, note, tuple(rows), total)
+    return Data(calibration, held, note, tuple(held_rows), total)
 
 
 def _counted(count: int) -> str:
-    """Return ``count`` samples in words."""
+    """Return the text ``1 sample`` or ``{count} samples``."""
     return f"{count:,} sample" + ("s" if count != 1 else "")
 
 
 def _runs_of(interface: Interface, source: Source) -> list[tuple[Sample, int]]:
-    """Return the inputs of each run with the number of its rows, after checking them."""
+    """Return the checked runs in ``source`` as (sample, rows), at most ``BATCH`` rows each."""
     samples = [_by_name(interface, sample) for sample in read_samples(source, interface)]
     if not samples:
         raise UsageError(
@@ -166,17 +171,17 @@ def _runs_of(interface: Interface, source: Source) -> list[tuple[Sample, int]]:
 
 
 def _by_name(interface: Interface, sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return ``sample`` with the float arrays of another width in the type of the input.
+    """Return ``sample`` with float64 arrays cast to the float type of their input.
 
-    Float data are often kept as float64, which no float32 input takes; a value that float32 rounds
-    is as good to calibrate on.
+    NumPy stores floats as float64 by default, and no float32 input takes them. Ranges and errors
+    do not depend on the bits that the cast rounds away.
     """
     types = {port.name: port.dtype for port in interface.inputs}
     return {name: _in_type(array, types.get(name)) for name, array in sample.items()}
 
 
 def _in_type(array: np.ndarray, dtype: ir.DataType | None) -> np.ndarray:
-    """Return ``array`` in the float type ``dtype`` if it holds float64, else as it is."""
+    """Return a float64 ``array`` cast to the float type ``dtype``, any other array unchanged."""
     if dtype is None or array.dtype != np.float64 or not dtype.is_floating_point():
         return array
     return array.astype(dtype.numpy())
@@ -199,10 +204,11 @@ def _refuse_nan(interface: Interface, case: ComparisonInputs) -> None:
 
 
 def _batch_inputs(interface: Interface) -> tuple[bool, ...]:
-    """Return which inputs have the open batch dim first; all False if there is no such dim.
+    """Return for each input if its first dim is the batch dim, by which samples may be cut.
 
-    The batch dim is the only open first dim of inputs, if some output has an open first dim, too.
-    Exporters often lose the name on the way to the output.
+    All False without a batch dim. A batch dim is the one name among the open first dims of inputs,
+    if some output has an open first dim, too (of any name, because exporters often lose it). An
+    input that also uses the name on another axis cannot be cut.
     """
     first = [_first_dim(port) for port in interface.inputs]
     open_outputs = [
@@ -230,25 +236,26 @@ def _first_dim(port: Port) -> str | None:
 
 
 def _batches(values: Sample, batched: Sequence[bool], parts: int) -> list[tuple[Sample, int]]:
-    """Return ``values`` cut into at least ``parts`` runs of at most ``BATCH`` rows, each with its
-    number of rows.
+    """Return ``values`` cut along the batch dim into runs, each as (values, number of rows).
+
+    There are at least ``parts`` runs if there are as many rows; each has at most ``BATCH`` rows.
     """
-    sizes = {
+    batch_sizes = {
         len(value)
-        for value, cut in zip(values, batched, strict=True)
-        if cut and isinstance(value, np.ndarray)
+        for value, has_batch in zip(values, batched, strict=True)
+        if has_batch and isinstance(value, np.ndarray)
     }
-    if len(sizes) != 1:
+    if len(batch_sizes) != 1:
         return [(values, 1)]
-    (count,) = sizes
-    step = max(1, min(BATCH, -(-count // parts)))
-    return [
-        (
-            [
-                value[start : start + step] if cut and isinstance(value, np.ndarray) else value
-                for value, cut in zip(values, batched, strict=True)
-            ],
-            min(step, count - start),
-        )
-        for start in range(0, count, step)
-    ] or [(values, 0)]
+    (rows,) = batch_sizes
+    if not rows:
+        return [(values, 0)]
+    step = min(BATCH, math.ceil(rows / parts))
+    runs: list[tuple[Sample, int]] = []
+    for start in range(0, rows, step):
+        part = [
+            value[start : start + step] if has_batch and isinstance(value, np.ndarray) else value
+            for value, has_batch in zip(values, batched, strict=True)
+        ]
+        runs.append((part, min(step, rows - start)))
+    return runs

@@ -1,8 +1,8 @@
 """Put casts to float32 around the nodes that compute in a half type.
 
 Each such node computes in float32 and its results are rounded, which is what a kernel for the half
-type does. ONNX Runtime has few such kernels on a CPU: of bfloat16 it then refuses the model, and of
-float16 it leaves out the rounding between two nodes, so that an overflow goes unnoticed.
+type does. ONNX Runtime has few such kernels on a CPU. Without one, ONNX Runtime refuses a model in
+bfloat16. In float16, ONNX Runtime skips the rounding between two nodes, which hides overflows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def round_each_result(model: ir.Model, half: ir.DataType) -> int:
 
 
 def _round(model: ir.Model, value: ir.Value, half: ir.DataType) -> None:
-    """Let ``value`` be computed in float32, and its readers read its rounded copy."""
+    """Compute ``value`` in float32, and let its readers read a copy that is cast to ``half``.
+
+    The copy takes over the name of a graph output.
+    """
     uses, graph = list(value.uses()), value.graph
     value.type = ir.TensorType(WIDE)
     rounded = _cast(model, value, half)

@@ -122,8 +122,8 @@ def parse_limit(text: str | float, metric: Metric) -> float:
 def relative_error(reference: Outputs, outputs: Outputs) -> float:
     """Return the largest relative error of an output: norm of the difference over the norm.
 
-    Elements of integers and bools count as wrong or right. Elements that are not finite must be
-    equal on both sides, and count no further.
+    Integers and bools count as equal or different, whatever the distance. NaN and infinities must
+    be equal on both sides, else the error is infinite; equal ones are left out of both norms.
     """
     return max((_relative(reference, outputs, name) for name in _names(reference)), default=0.0)
 
@@ -152,7 +152,7 @@ def cosine_error(reference: Outputs, outputs: Outputs) -> float:
 
 
 def _cosine(reference: Outputs, outputs: Outputs, name: str) -> float:
-    """Return the mean cosine error of the rows of the output ``name``."""
+    """Return the mean over rows of ``1 - a . b / (|a| |b|)``, which is 0 for two rows of 0."""
     errors: list[np.ndarray] = []
     for first, second in zip(reference, outputs, strict=True):
         pair = _finite_pair(first[name], second[name])
@@ -176,7 +176,7 @@ def divergence(reference: Outputs, outputs: Outputs) -> float:
 
 
 def _divergence(reference: Outputs, outputs: Outputs, name: str) -> float:
-    """Return the mean divergence of the output ``name``."""
+    """Return the mean over rows of ``sum(p * (log p - log q))``; p are of ``reference``."""
     total, count = 0.0, 0
     for first, second in zip(reference, outputs, strict=True):
         pair = _finite_pair(first[name], second[name])
@@ -185,26 +185,27 @@ def _divergence(reference: Outputs, outputs: Outputs, name: str) -> float:
         a, b = (part.reshape(-1, part.shape[-1] if part.ndim else 1) for part in pair)
         if not a.size:
             continue
-        given = bool(np.all(a >= 0) and np.allclose(a.sum(axis=1), 1, atol=1e-3))
-        p, q = _log_distribution(a, given), _log_distribution(b, given)
-        total += float(np.sum(np.exp(p) * (p - q)))
+        are_probabilities = bool(np.all(a >= 0) and np.allclose(a.sum(axis=1), 1, atol=1e-3))
+        log_p = _log_probabilities(a, are_probabilities)
+        log_q = _log_probabilities(b, are_probabilities)
+        total += float(np.sum(np.exp(log_p) * (log_p - log_q)))
         count += len(a)
     return max(total / count, 0.0) if count else 0.0
 
 
-def _log_distribution(rows: np.ndarray, given: bool) -> np.ndarray:
-    """Return the logarithms of ``rows`` as distributions; ``given`` rows need no softmax."""
-    if given:
+def _log_probabilities(rows: np.ndarray, are_probabilities: bool) -> np.ndarray:
+    """Return the log-softmax of ``rows``, or their logarithms if they ``are_probabilities``."""
+    if are_probabilities:
         clipped = np.maximum(rows, 1e-12)
         return np.asarray(np.log(clipped / clipped.sum(axis=1, keepdims=True)))
-    moved = rows - rows.max(axis=1, keepdims=True)
-    return np.asarray(moved - np.log(np.sum(np.exp(moved), axis=1, keepdims=True)))
+    shifted = rows - rows.max(axis=1, keepdims=True)  # exp cannot overflow
+    return np.asarray(shifted - np.log(np.sum(np.exp(shifted), axis=1, keepdims=True)))
 
 
 def _top1(
     reference: Outputs, outputs: Outputs, labels: np.ndarray | None, output: str | None
 ) -> float:
-    """Return the points of top-1 accuracy that ``outputs`` lose, or of rows that change class."""
+    """Return the lost points of accuracy; without ``labels``, the percent of changed classes."""
     name = output or next(iter(_names(reference)), "")
     if not reference or name not in reference[0]:
         raise UsageError(
@@ -243,21 +244,22 @@ def _names(reference: Outputs) -> list[str]:
 
 
 def _finite_pair(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return both as float64 with 0 where both hold the same NaN or infinity.
+    """Return ``a`` and ``b`` as float64, with 0 where both hold the same NaN or infinity.
 
-    Returns None if their shapes differ, or one holds a NaN or infinity that the other lacks.
+    Integers and bools become 1 and 1 where they are equal, 1 and 0 where they differ. Returns None
+    if their shapes differ, or one holds a NaN or infinity that the other lacks.
     """
     if a.shape != b.shape:
         return None
     if not is_float(a.dtype):
         return np.ones(a.shape), 1.0 - (a != b)
     first, second = a.astype(np.float64), b.astype(np.float64)
-    odd = ~(np.isfinite(first) & np.isfinite(second))
-    if not odd.any():
+    not_finite = ~(np.isfinite(first) & np.isfinite(second))
+    if not not_finite.any():
         return first, second
-    if not np.array_equal(first[odd], second[odd], equal_nan=True):
+    if not np.array_equal(first[not_finite], second[not_finite], equal_nan=True):
         return None
-    return np.where(odd, 0.0, first), np.where(odd, 0.0, second)
+    return np.where(not_finite, 0.0, first), np.where(not_finite, 0.0, second)
 
 
 def _rows(array: np.ndarray) -> np.ndarray:
@@ -268,7 +270,7 @@ def _rows(array: np.ndarray) -> np.ndarray:
 
 
 def _guarded(function: Callable[..., object]) -> Measure:
-    """Return ``function`` as a measure; what it raises or returns wrongly becomes E686."""
+    """Return ``function`` as a measure; raise E686 if ``function`` raises or returns no number."""
 
     def measure(reference: Outputs, outputs: Outputs) -> float:
         """Return the error that the function measures; infinite for NaN."""

@@ -1,8 +1,11 @@
 """Make a copy of a model return the extremes of its float values instead of its own results.
 
-Each value is reduced where it is computed, so no tensor leaves the model and memory stays that of
-a plain run. A graph packs the numbers of its values into three vectors; If, Loop and Scan return
-those of their bodies as further outputs.
+Each value is reduced where it is computed. So only three numbers per value leave the model, and
+memory stays that of a plain run. A graph packs the numbers of its values into three vectors. If,
+Loop and Scan return the numbers of their bodies as further outputs.
+
+The first two numbers are the minimum and maximum. The third one finds NaN: it is the sum, which
+is NaN if an element is NaN, or with ``finite`` the count of NaN.
 """
 
 from __future__ import annotations
@@ -31,9 +34,9 @@ NOTHING = (np.inf, -np.inf, 0.0)
 class Instrumented:
     """A copy of a model whose three outputs have one number for each of ``values``.
 
-    ``values`` are those of the original model: the outputs are the smallest and the largest number,
-    and the sum. With ``finite``, the range leaves out NaN and infinities, and the third output
-    counts NaN. ``unmeasured`` maps other float values to the reason.
+    ``values`` belong to the original model. The outputs are the smallest numbers, the largest
+    numbers, and the sums. With ``finite``, the ranges leave out NaN and infinities, and the third
+    output counts NaN. ``unmeasured`` maps other float values to the reason.
     """
 
     model: ir.Model
@@ -137,7 +140,8 @@ class _Writer:
     ) -> tuple[ir.Value, ir.Value, ir.Value]:
         """Return ``flat`` with neutral numbers for NaN and infinities, and 1 for each NaN.
 
-        The neutral number is infinity in the first result, -infinity in the second.
+        The neutral number is infinity in the first result (for ReduceMin), -infinity in the second
+        (for ReduceMax). The third result is 1 for each NaN and 0 elsewhere, for ReduceSum.
         """
         kind = np.float64 if dtype == ir.DataType.DOUBLE else np.float32
         low, high, none = (self.constant(np.asarray(number, kind)) for number in NOTHING)
@@ -167,7 +171,11 @@ class _Writer:
         return self._measure_rounds(place, node)
 
     def _measure_branches(self, node: ir.Node) -> tuple[list[ir.Value], Vectors]:
-        """Measure the branches of an If; a branch that does not run gives neutral numbers."""
+        """Measure the branches of an If; a branch that does not run gives neutral numbers.
+
+        Each branch returns a number for every value of both branches, because the outputs of both
+        must have one shape.
+        """
         branches = list(scope.subgraphs(node))
         measured = [self.measure_graph(branch) for branch in branches]
         values = [value for inner, _ in measured for value in inner]
@@ -185,12 +193,16 @@ class _Writer:
         return values, _more_outputs(node, [len(values)])
 
     def _measure_rounds(self, place: _Place, node: ir.Node) -> tuple[list[ir.Value], Vectors]:
-        """Measure the body of a Loop or Scan: the extremes over all of its rounds."""
+        """Measure the body of a Loop or Scan: the extremes over all iterations.
+
+        The vectors of the iterations are stacked as rows. A row of neutral numbers comes first, so
+        that a loop without iterations has something to reduce.
+        """
         (body,) = scope.subgraphs(node)
         values, vectors = self.measure_graph(body)
         if not values:
             return [], []
-        # An output with Identity: a vector of constants would be no result of the body.
+        # Identity, because an output must be a result of the body, and a vector may be a constant.
         body.outputs.extend(_Place(body).op("Identity", vector) for vector in vectors)
         for name in ("scan_output_axes", "scan_output_directions"):
             if name in node.attributes:
@@ -229,7 +241,7 @@ class _Writer:
 
 
 class _Place:
-    """Where new nodes go: behind ``after``, before ``before``, or at the end of ``graph``."""
+    """The position of new nodes: after ``after``, before ``before``, or at the end of ``graph``."""
 
     def __init__(
         self, graph: ir.Graph, *, after: ir.Node | None = None, before: ir.Node | None = None

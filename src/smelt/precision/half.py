@@ -35,10 +35,11 @@ HALF = {"float16": ir.DataType.FLOAT16, "bfloat16": ir.DataType.BFLOAT16}
 
 @dataclass(frozen=True)
 class HalfOptions:
-    """``format``: the half type. ``keep``: see ``parse_keep``. ``half_interface``: ports, too.
+    """What a conversion to a half type does.
 
-    ``native``: nodes read and write bfloat16 also where ONNX Runtime has no CPU kernel for it. Else
-    casts stand around them.
+    ``format``: the half type. ``keep``: see ``parse_keep``. ``half_interface``: inputs and outputs
+    of the model become half, too. ``native``: nodes compute in bfloat16 even where ONNX Runtime has
+    no CPU kernel. Without ``native``, casts to float32 stand around such nodes.
     """
 
     format: Format = "float16"
@@ -66,8 +67,8 @@ def refuse_half(half: HalfOptions | str | None, target: Target) -> None:
     if half is not None and not target.onnx_runtime:
         raise UsageError(
             "E689",
-            f"a half type is asked for with the target {target.name!r}",
-            why="the conversion makes an ONNX model, for the targets onnx and ort",
+            f"the target {target.name!r} has no conversion to a half type",
+            why="the conversion writes an ONNX model, which only the targets onnx and ort do",
             fix="--target ort; coreml has --option precision=fp16",
         )
 
@@ -80,7 +81,10 @@ def convert_on_samples(
     *,
     native: bool = False,
 ) -> HalfReport:
-    """Convert ``model`` in place, measured on ``samples`` or else on random inputs at ``dims``."""
+    """Convert ``model`` to ``half`` in place, and return the report with the measured error.
+
+    The error is measured on ``samples``, or without them on random inputs at the sizes ``dims``.
+    """
     options = half_options(half, native=native)
     report = convert_to_half(model, options, half_feeds(model, samples, dims))
     report.is_drawn = samples is None

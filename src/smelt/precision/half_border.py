@@ -19,16 +19,16 @@ HEAVY = frozenset(
         *("MatMul", "RNN"),
     }
 )
-"""Operators for whose sake a model is converted: they never follow their neighbours."""
+"""Operators that gain most from half: they are in half even where that needs casts."""
 
 LARGE = 1 << 14
-"""Elements of a constant from which its reader should be in half, so that the file is smaller."""
+"""A node with a constant of so many elements is in half, so that the file is smaller."""
 
 SMALL_PART = 100
-"""A product of fewer than one in so many weights may stay in float32 for the sake of casts."""
+"""A product with fewer than 1/100 of all weights may stay in float32 where that saves casts."""
 
 FLOAT_SIDE, HALF_SIDE = "in float32", "in half"
-"""Stand for everything that surely is on one side, such as inputs of the model."""
+"""Pseudo-nodes for everything whose type is decided already, such as inputs of the model."""
 
 
 def border_of(
@@ -39,19 +39,24 @@ def border_of(
     *,
     half_interface: bool,
 ) -> Border:
-    """Return the ``possible`` nodes with their preferences, and the float values between nodes.
+    """Return the problem whose minimum cut decides which nodes are in half.
 
-    ``fixed`` nodes must stay in float32.
+    Its nodes are those in ``possible``, which maps each node to the operands and results that
+    become half. ``fixed`` nodes must stay in float32. Each float32 value that one node computes
+    and others read may cost a Cast.
     """
     border = Border()
     border.add(FLOAT_SIDE, in_half=UNBOUNDED)
     border.add(HALF_SIDE, in_float=UNBOUNDED)
-    stored = sum(_elements(v) for g in scope.graphs(model) for v in g.initializers.values())
+    stored = sum(
+        _elements(value) for graph in scope.graphs(model) for value in graph.initializers.values()
+    )
     for node in possible:
-        in_float, in_half = (
-            (0, UNBOUNDED) if node in fixed else _preference(node, constants, stored)
-        )
-        border.add(node, in_float=in_float, in_half=in_half)
+        if node in fixed:
+            border.add(node, in_half=UNBOUNDED)
+        else:
+            in_float, in_half = _preference(node, constants, stored)
+            border.add(node, in_float=in_float, in_half=in_half)
     for graph in scope.graphs(model):
         ports = HALF_SIDE if half_interface and graph is model.graph else FLOAT_SIDE
         outputs = set(graph.outputs)
@@ -61,9 +66,9 @@ def border_of(
             readers = dict.fromkeys(_reader(use.node, use.idx, possible) for use in value.uses())
             if value in outputs:
                 readers[ports] = None
-            others = [each for each in readers if each is not None and each != writer]
-            if others:
-                border.connect(writer, others)
+            other_sides = [each for each in readers if each is not None and each != writer]
+            if other_sides:
+                border.connect(writer, other_sides)
     return border
 
 
@@ -89,10 +94,12 @@ def _reader(node: ir.Node, index: int, possible: Mapping[ir.Node, Places]) -> ir
 
 
 def _preference(node: ir.Node, constants: Constants, stored: int) -> tuple[int, int]:
-    """Return what ``node`` costs in float32 and in half; the model has ``stored`` weights.
+    """Return the costs of ``node`` in float32 and in half, of which the minimum cut pays one.
 
-    A residual sum keeps bits in float32 that half would drop, and so does a small last product
-    behind a sum. Other operators are cheaper in half, and moving elements costs nothing either way.
+    The model has ``stored`` weights. A residual sum (an Add without constants) and a Mul or Div by
+    a number that half must round prefer float32, because half would drop bits. A product with a
+    small part of the weights is in half unless that needs two casts more than float32. Moving
+    elements costs almost nothing either way; other operators are cheaper in half.
     """
     largest = max((_elements(v) for v in node.inputs if v is not None), default=0)
     if node.op_type in ("Gemm", "MatMul") and 0 < largest * SMALL_PART < stored:
@@ -114,14 +121,13 @@ def _elements(value: ir.Value) -> int:
     if value.is_graph_input() or value.dtype != WIDE:
         return 0
     if tensor is None and producer is not None and "value" in producer.attributes:
-        tensor = (
-            producer.attributes["value"].as_tensor() if producer.op_type == "Constant" else None
-        )
+        is_constant = producer.op_type == "Constant"
+        tensor = producer.attributes["value"].as_tensor() if is_constant else None
     return 0 if tensor is None else tensor.size
 
 
 def _is_inexact(constants: Constants, value: ir.Value | None) -> bool:
-    """True for a single number that half types have to round."""
+    """True for a constant of one element that float16 cannot represent exactly."""
     array = constants.get(value)
     if array is None or array.size != 1:
         return False

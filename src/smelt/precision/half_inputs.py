@@ -16,8 +16,8 @@ from smelt.precision.ranges import Feed
 from smelt.runtime.input_ranges import index_range
 from smelt.runtime.interface import Value, interface_of
 
-MOST = 4
-"""The most runs on drawn inputs."""
+MOST_RUNS = 4
+"""The maximum number of runs on drawn inputs."""
 
 
 def half_feeds(
@@ -33,14 +33,17 @@ def half_feeds(
     drawn: list[Feed] = []
     for first in (seed, seed + 1):
         cases = random_cases(side, side, dims, first, ("normal",))
-        drawn += [_with_masks(model, case.values) for case in itertools.islice(cases, MOST // 2)]
+        drawn += [
+            _with_masks(model, case.values) for case in itertools.islice(cases, MOST_RUNS // 2)
+        ]
     return drawn
 
 
 def _with_masks(model: ir.Model, values: Sequence[Value]) -> list[Value]:
-    """Return ``values`` with 1 and 0 in numbers whose name says mask: 0 at the end of each row.
+    """Return ``values`` with 1s for inputs named "mask", and 0s in the last quarter of their rows.
 
-    Other numbers would become additive masks of sizes that no application makes.
+    Models multiply (1 - mask) by a large number. Random masks would so give numbers that no
+    application does, and the measured ranges would be too large.
     """
     drawn = list(values)
     for index, (value, array) in enumerate(zip(model.graph.inputs, values, strict=True)):

@@ -11,7 +11,7 @@ from smelt.passes.precision.half_places import Places
 from smelt.precision.ranges import Range, Ranges
 
 HEADROOM = 4.0
-"""How much larger than the measured range other inputs may make a value."""
+"""Values may grow by this factor on inputs that were not measured."""
 
 OVERFLOW = "beyond the range"
 CONSTANT = "a constant beyond the range"
@@ -21,10 +21,13 @@ COUNT = "whole numbers beyond its bits"
 
 
 class Limits:
-    """The limits of the half type ``half``."""
+    """The limits of the half type ``half``, and reasons for nodes that exceed them.
+
+    Each method returns the reason why a node must stay in float32, or None.
+    """
 
     def __init__(self, half: ir.DataType, constants: Constants) -> None:
-        """Store the limits: largest number, smallest normal number, and bits."""
+        """Store the largest number, the smallest normal number, and the relative rounding error."""
         info = float_info(half.numpy())
         self.half, self.constants = half, constants
         self.largest = float(info.max)
@@ -32,7 +35,7 @@ class Limits:
         self.rounding = float(info.eps) / 2
 
     def constant_reason(self, node: ir.Node, places: Places) -> str | None:
-        """Return a reason if a constant operand of ``node`` is finite and would be infinite."""
+        """Return a reason if a finite constant that ``node`` reads would be infinite in half."""
         for index in places[0]:
             value = node.inputs[index]
             tensor = None if value is None else value.const_value
@@ -50,7 +53,10 @@ class Limits:
         return None
 
     def scalar_reason(self, node: ir.Node, places: Places) -> str | None:
-        """Return a reason if a single number that ``node`` reads loses more bits than others."""
+        """Return a reason if ``node`` reads a constant of one element that is subnormal in half.
+
+        Subnormal numbers have fewer bits: an epsilon of 1e-12 becomes 0 in float16.
+        """
         for index in places[0]:
             array = self.constants.get(node.inputs[index])
             if array is None or array.size != 1:
@@ -61,7 +67,11 @@ class Limits:
         return None
 
     def range_reason(self, node: ir.Node, places: Places, ranges: Ranges) -> str | None:
-        """Return a reason if a measured operand or result of ``node`` does not fit."""
+        """Return a reason if a measured operand or result of ``node`` does not fit.
+
+        The result of a Cast is often a count or an index: half represents whole numbers exactly up
+        to ``1 / rounding``, 2048 in float16.
+        """
         operands = [node.inputs[index] for index in places[0]]
         for value in (*operands, *(node.outputs[index] for index in places[1])):
             measured = None if value is None else ranges.of(value)

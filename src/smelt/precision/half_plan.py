@@ -24,9 +24,10 @@ ASKED = "kept on request"
 
 @dataclass
 class Plan:
-    """``places``: the operands and results of nodes that become half. ``kept``: the reasons.
+    """The choice for each node of a model that computes with floats.
 
-    ``asked`` and ``automatic`` nodes are in ``kept``; nodes without floats are in neither.
+    ``places`` maps nodes in ``half`` to the operands and results that become half. ``kept`` maps
+    nodes in float32 to the reason. Nodes without floats are in neither.
     """
 
     half: ir.DataType
@@ -47,7 +48,12 @@ def plan_half(
     *,
     half_interface: bool = False,
 ) -> Plan:
-    """Return which nodes of ``model`` compute in ``half``; ``further`` nodes stay, with reasons."""
+    """Return which nodes of ``model`` compute in ``half``.
+
+    ``further`` maps nodes that must stay in float32, because an earlier plan failed there, to the
+    reason. A node also stays without a form in ``half``, by ``keep``, by its constants, or, if
+    ``keep`` is automatic, by its operator or measured ``ranges``. A minimum cut decides the rest.
+    """
     version, constants = model.opset_imports.get("", 1), Constants()
     limits = Limits(half, constants)
     plan = Plan(half)
@@ -83,7 +89,10 @@ def plan_half(
 
 
 def _cast_places(node: ir.Node) -> Places | None:
-    """Return the places of a Cast from integers or bools to float32, which may as well be half."""
+    """Return the places of a Cast from integers or bools to float32: the result may be half.
+
+    None for any other node.
+    """
     if node.op_type != "Cast" or node.domain or node.inputs[0] is None:
         return None
     source = node.inputs[0].dtype
@@ -98,13 +107,20 @@ def _writes_floats(node: ir.Node) -> bool:
 
 
 def _exact_operands(possible: Mapping[ir.Node, Places], ranges: Ranges) -> dict[ir.Node, str]:
-    """Return the nodes that compute angles and whole numbers, up to the next product of weights.
+    """Return the nodes whose rounding would change angles and whole numbers, with the reason.
 
-    A value of at most 1 is an angle of which half has enough bits.
+    The search starts at nodes that need exact operands, such as Sin and Floor, and follows their
+    operands back to a product of weights, which rounds anyway. A start whose operands are all at
+    most 1 is skipped, because half has enough bits there.
     """
     found: dict[ir.Node, str] = {}
-    pending = [(n, READ_EXACTLY[n.op_type]) for n in possible if n.op_type in READ_EXACTLY]
-    pending += [(n, READ_EXACTLY["Floor"]) for n in possible if _becomes_integer(n)]
+    pending: list[tuple[ir.Node, str]] = []
+    for node in possible:
+        if node.op_type in READ_EXACTLY:
+            pending.append((node, READ_EXACTLY[node.op_type]))
+    for node in possible:
+        if _becomes_integer(node):
+            pending.append((node, READ_EXACTLY["Floor"]))
     while pending:
         node, reason = pending.pop()
         if node in found:
@@ -139,7 +155,10 @@ def _becomes_integer(node: ir.Node) -> bool:
 
 
 def _is_product(node: ir.Node) -> bool:
-    """True for a product, except one whose result has one column per pair of factors."""
+    """True for a product that sums; False for an outer product, a MatMul over an axis of size 1.
+
+    Rotary embeddings compute their angles (positions times frequencies) by such an outer product.
+    """
     if node.op_type not in HEAVY:
         return False
     left = node.inputs[0]

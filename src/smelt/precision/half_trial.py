@@ -21,8 +21,8 @@ from smelt.precision.ranges import Feed, Ranges, in_order, measure_ranges
 from smelt.runtime.interface import Value
 from smelt.runtime.onnxruntime import OnnxRuntime
 
-REPAIRS = 4
-"""The most rounds in which nodes that made infinities go back to float32."""
+TRIALS = 4
+"""The maximum number of plans that are tried; each returns more nodes to float32."""
 
 INFINITE = "an infinity in half"
 
@@ -40,14 +40,14 @@ class Measurement:
 def finite_plan(
     choose: Callable[[Mapping[ir.Node, str]], Plan], measurement: Measurement
 ) -> tuple[Plan, float]:
-    """Return a plan without new infinities, and its relative error.
+    """Return a plan whose outputs are finite where those of float32 are, and its relative error.
 
-    ``choose`` gets the nodes that must stay in float32 because they made infinities. Raises
-    Mismatch E701 if infinities remain.
+    ``choose`` returns a plan, given the nodes that must stay in float32 (with the reason), because
+    they made infinities in earlier trials. Raises Mismatch E701 if infinities remain.
     """
     reference = _outputs(clone_model(measurement.model), measurement.feeds)
     infinite: dict[ir.Node, str] = {}
-    for _ in range(REPAIRS):
+    for _ in range(TRIALS):
         plan = choose(infinite)
         copy, sources = _converted(measurement.model, plan)
         results = _outputs(clone_model(copy), measurement.feeds)
@@ -62,12 +62,12 @@ def finite_plan(
         "E701",
         f"the model has infinities in {half} that it does not have in float32",
         why="values go beyond the range on the inputs of the measurement",
-        fix="--keep names nodes that must stay in float32, and auto finds most of them",
+        fix="keep the nodes that overflow in float32: --keep auto,NAME",
     )
 
 
 def _converted(model: ir.Model, plan: Plan) -> tuple[ir.Model, dict[ir.Value, ir.Value]]:
-    """Return a copy converted by ``plan``, and the values of ``model`` by value of the copy.
+    """Return a copy converted by ``plan``, and a map from its values to those of ``model``.
 
     Inputs and outputs keep their types, and each result in half is rounded.
     """
@@ -83,7 +83,11 @@ def _converted(model: ir.Model, plan: Plan) -> tuple[ir.Model, dict[ir.Value, ir
 def _nodes_at_fault(
     copy: ir.Model, sources: Mapping[ir.Value, ir.Value], measurement: Measurement
 ) -> list[ir.Node]:
-    """Return the nodes around the first value that is finite in float32 only."""
+    """Return the producer and readers of the first value that is finite only in float32.
+
+    The values are those of ``copy``, in order; ``sources`` maps them to values of the float32
+    model, whose nodes are returned. Empty if there is no such value with a producer.
+    """
     measured = measure_ranges(copy, measurement.feeds)
     for value, result in measured.by_value.items():
         source = sources.get(value)
@@ -97,7 +101,7 @@ def _nodes_at_fault(
 
 
 def _outputs(model: ir.Model, feeds: Sequence[Feed]) -> Outputs:
-    """Return the outputs of ``model``, which is used up, for each of ``feeds``."""
+    """Return the outputs of ``model`` for each of ``feeds``; ``model`` is consumed."""
     run = OnnxRuntime(model, consume=True, threads=0)
     names = [port.name for port in run.interface.outputs]
     results = [run(*in_order(run.interface, feed)) for feed in feeds]

@@ -1,7 +1,7 @@
-"""Choose the type of the nodes that may have either, so that the graph has the fewest casts.
+"""Choose float32 or half for each node that may have either type, so that casts are few.
 
-A minimum cut separates the nodes in float32 from those in half. The cut costs one Cast for each
-value that both sides read or write, and less for a node on the side that does not suit it.
+A minimum cut separates the nodes in float32 from the nodes in half. The cut costs one Cast for
+each value that crosses it, and the cost of each node on its side, usually less than a Cast.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ UNBOUNDED = 1 << 40
 class Border:
     """Nodes with their preferences, and the values between them.
 
-    ``float_cost`` and ``half_cost`` are what a node costs on each side. ``values`` has the writer
-    of each value, None for a constant or a value that costs nothing, and its readers.
+    ``float_cost`` and ``half_cost`` are the cost of each node in float32 and in half. ``values``
+    has the writer and the readers of each value.
     """
 
     float_cost: dict[Hashable, int] = field(default_factory=dict)
@@ -38,7 +38,16 @@ class Border:
         self.values.append((writer, tuple(readers)))
 
     def nodes_in_half(self) -> set[Hashable]:
-        """Return the nodes on the half side of a minimum cut."""
+        """Return the nodes on the half side of a minimum cut.
+
+        "float" is the source of the flow network, "half" the sink. An edge costs its capacity if it
+        leads from the float side to the half side. So the edge from the source to a node has the
+        cost of the node in half, and the edge to the sink its cost in float32.
+
+        One Cast serves all readers of a value, so two auxiliary nodes join them. "down" costs a
+        Cast if the writer is in float32 and a reader in half. "up" costs a Cast if the writer is in
+        half and a reader in float32.
+        """
         network = _Network()
         for node, cost in self.half_cost.items():
             network.add("float", node, cost)
@@ -57,19 +66,22 @@ class _Network:
     """A flow network; ``side_of`` finds a minimum cut by Dinic's algorithm."""
 
     def __init__(self) -> None:
-        """Begin without edges; edge ``e`` and its reverse ``e ^ 1`` stand side by side."""
+        """Begin without edges; ``residual`` has the remaining capacity of each edge.
+
+        The reverse of edge ``e`` is edge ``e ^ 1``.
+        """
         self.edges: dict[Hashable, list[int]] = {}
         self.target: list[Hashable] = []
-        self.room: list[int] = []
+        self.residual: list[int] = []
 
     def add(self, source: Hashable, target: Hashable, capacity: int) -> None:
-        """Add an edge; one without capacity is left out."""
+        """Add an edge; an edge without capacity is left out."""
         if capacity <= 0 or source == target:
             return
-        for start, end, room in ((source, target, capacity), (target, source, 0)):
+        for start, end, residual in ((source, target, capacity), (target, source, 0)):
             self.edges.setdefault(start, []).append(len(self.target))
             self.target.append(end)
-            self.room.append(room)
+            self.residual.append(residual)
 
     def side_of(self, source: Hashable, sink: Hashable) -> Mapping[Hashable, int]:
         """Return the nodes on the side of ``source`` of a minimum cut."""
@@ -82,14 +94,14 @@ class _Network:
                 pass
 
     def _levels(self, source: Hashable) -> dict[Hashable, int]:
-        """Return the distance of each node that still can be reached."""
+        """Return the distance from ``source`` of each node that edges with capacity reach."""
         levels = {source: 0}
         pending = deque([source])
         while pending:
             node = pending.popleft()
             for edge in self.edges.get(node, ()):
                 end = self.target[edge]
-                if self.room[edge] and end not in levels:
+                if self.residual[edge] and end not in levels:
                     levels[end] = levels[node] + 1
                     pending.append(end)
         return levels
@@ -101,7 +113,11 @@ class _Network:
         levels: Mapping[Hashable, int],
         position: dict[Hashable, int],
     ) -> bool:
-        """Send flow along one path of growing levels; False if there is none."""
+        """Send flow along one path whose levels grow by 1; False if there is no such path.
+
+        ``position`` has the next edge to try at each node. An edge that failed is not tried again
+        while the levels stay the same.
+        """
         path: list[int] = []
         node = source
         while node != sink:
@@ -109,7 +125,7 @@ class _Network:
             while position[node] < len(edges):
                 edge = edges[position[node]]
                 end = self.target[edge]
-                if self.room[edge] and levels.get(end, -1) == levels[node] + 1:
+                if self.residual[edge] and levels.get(end, -1) == levels[node] + 1:
                     path.append(edge)
                     node = end
                     break
@@ -119,8 +135,8 @@ class _Network:
                     return False
                 node = self.target[path.pop() ^ 1]
                 position[node] += 1
-        flow = min(self.room[edge] for edge in path)
+        flow = min(self.residual[edge] for edge in path)
         for edge in path:
-            self.room[edge] -= flow
-            self.room[edge ^ 1] += flow
+            self.residual[edge] -= flow
+            self.residual[edge ^ 1] += flow
         return True

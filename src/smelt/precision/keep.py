@@ -15,9 +15,10 @@ AUTOMATIC = "auto"
 
 @dataclass(frozen=True)
 class Keep:
-    """Nodes that stay in float32: chosen by rules if ``automatic``, and those of these names.
+    """The nodes that stay in float32.
 
-    ``operators`` are names of operators, ``patterns`` those of nodes, as in a shell.
+    ``automatic``: rules choose nodes. ``operators``: nodes of these operators stay. ``patterns``:
+    nodes stay whose name matches a shell pattern.
     """
 
     automatic: bool = True
@@ -25,16 +26,19 @@ class Keep:
     patterns: tuple[str, ...] = ()
 
     def names(self, node: ir.Node) -> bool:
-        """True if ``node`` is named on request."""
+        """True if the user named ``node`` by its operator or by a pattern of its name."""
         name = node.name or ""
-        return node.op_type in self.operators or any(fnmatchcase(name, p) for p in self.patterns)
+        return node.op_type in self.operators or any(
+            fnmatchcase(name, pattern) for pattern in self.patterns
+        )
 
 
 def parse_keep(text: str, model: ir.Model) -> Keep:
     """Return the choice in ``text``, such as ``auto,Gemm`` or ``/head/*``.
 
-    ``none`` alone keeps only what must stay. Raises UsageError E603 for a word that is neither an
-    operator nor matches the name of a node of ``model``.
+    ``none`` alone keeps only the nodes that cannot compute in half. Raises
+    UsageError E603 for a word that is neither an operator nor matches the name of a node of
+    ``model``.
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
     nodes = list(scope.nodes(model))

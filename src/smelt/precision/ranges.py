@@ -99,8 +99,9 @@ def measure_ranges(model: ir.Model, feeds: Iterable[Feed], *, threads: int = 0) 
     for feed in feeds:
         with span("measure ranges", sample=ranges.samples):
             smallest, largest, sums = plain(feed)
-            infinite = np.isinf(smallest) & (smallest < 0) | np.isinf(largest) & (largest > 0)
-            if (infinite | np.isnan(smallest) | np.isnan(largest) | np.isnan(sums)).any():
+            infinite = np.isneginf(smallest) | np.isposinf(largest)
+            has_nan = np.isnan(smallest) | np.isnan(largest) | np.isnan(sums)
+            if (infinite | has_nan).any():
                 careful = careful or _Meter(model, threads, finite=True)
                 smallest, largest, nans = careful(feed)
             else:
@@ -117,6 +118,7 @@ class _Meter:
     """An open session that returns the extremes of the values of ``model``; see ``extremes``."""
 
     def __init__(self, model: ir.Model, threads: int, *, finite: bool) -> None:
+        """Open a session of a copy of ``model`` that returns extremes; see ``Instrumented``."""
         instrumented = instrument(model, finite=finite)
         self.values, self.unmeasured = instrumented.values, instrumented.unmeasured
         self.run = OnnxRuntime(

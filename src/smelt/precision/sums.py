@@ -1,6 +1,7 @@
 """Replace Sum by Add: ONNX Runtime 1.32 crashes while it opens a float16 model with a Sum.
 
-Its layout optimizer takes a Sum whose operand is a Cast for one of its own nodes, in float32, too.
+ONNX Runtime's layout optimizer mistakes a Sum whose operand is a Cast for a node of its own, also
+in float32.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ def add_instead_of_sum(model: ir.Model) -> None:
 
 
 def _add(model: ir.Model, graph: ir.Graph, node: ir.Node) -> None:
-    """Turn the Sum ``node`` into additions in the order of its operands; the last keeps it."""
+    """Turn the Sum ``node`` into additions in the order of its operands.
+
+    ``a + b + c`` becomes ``Add(Add(a, b), c)``; ``node`` itself becomes the last Add.
+    """
     first, *others, last = node.inputs
     for other in others:
         partial = ir.Node("", "Add", [first, other], num_outputs=1)

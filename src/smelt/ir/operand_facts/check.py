@@ -73,7 +73,7 @@ def misfit(graph: ir.Graph, elements: Elements, version: int) -> tuple[ir.Node, 
         facts = FACTS.get(node.op_type)
         if facts is None or node.domain:
             continue
-        fact = _broken(facts, Operands(node, elements, version))
+        fact = _first_violation(facts, Operands(node, elements, version))
         if fact:
             needed = _needed_nodes(graph) if needed is None else needed
             if node in needed:
@@ -81,7 +81,7 @@ def misfit(graph: ir.Graph, elements: Elements, version: int) -> tuple[ir.Node, 
     return None
 
 
-def _broken(facts: tuple[Fact, ...], operands: Operands) -> str:
+def _first_violation(facts: tuple[Fact, ...], operands: Operands) -> str:
     """Return the first requirement that does not hold, or an empty text."""
     for fact, holds in facts:
         try:

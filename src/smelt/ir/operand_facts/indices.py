@@ -15,41 +15,47 @@ from smelt.ir.operand_facts.operands import (
 )
 
 
-def _gathered_inside(n: Operands) -> bool:
-    """True if each index lies within the size of the axis."""
+def _indices_are_in_bounds(n: Operands) -> bool:
+    """True if each index of a Gather is from -size to size - 1, for the size of its axis."""
     size = n.size(0, n.number("axis", 0))
     return all(-size <= index < size for index in n.integers(1))
 
 
-def _tuples_inside(n: Operands, batch: int) -> bool:
-    """True if each index tuple of a GatherND or ScatterND lies within the data."""
+def _index_tuples_are_in_bounds(n: Operands, batch: int) -> bool:
+    """True if each index tuple of a GatherND or ScatterND lies within the data.
+
+    Number i of a tuple indexes axis ``batch + i`` of the data.
+    """
     depth = n.size(1, -1)
     sizes = n.dims(0)[batch : batch + depth]
     if len(sizes) < depth:
         raise Unknown
-    return all(
-        size is None or -size <= index < size
-        for place, index in enumerate(n.integers(1))
-        for size in [sizes[place % depth]]
-    )
+    for position, index in enumerate(n.integers(1)):
+        size = sizes[position % depth]
+        if size is not None and not -size <= index < size:
+            return False
+    return True
 
 
-def _two_axes(n: Operands) -> bool:
+def _axes_are_0_and_1(n: Operands) -> bool:
     """True if the axes of a ReverseSequence are 0 and 1 in some order."""
     return {n.number("batch_axis", 1), n.number("time_axis", 0)} == {0, 1}
 
 
-def _no_larger(n: Operands) -> bool:
+def _indices_fit_data(n: Operands) -> bool:
     """True if the indices have at most the sizes of the data, except along the axis."""
     axis = n.number("axis", 0) % n.rank(0)
-    data, places = (without_axis(n.dims(index), axis) for index in (0, 1))
-    return all(a is None or b is None or b <= a for a, b in zip_known(data, places))
+    data, indices = (without_axis(n.dims(operand), axis) for operand in (0, 1))
+    return all(
+        data_size is None or index_size is None or index_size <= data_size
+        for data_size, index_size in zip_known(data, indices)
+    )
 
 
-def _scattered(n: Operands) -> bool:
-    """True if the updates of a ScatterND have the shape of the slices that the indices select."""
-    data, places = n.dims(0), n.dims(1)
-    return agree(n.dims(2), (*places[:-1], *data[n.size(1, -1) :]))
+def _updates_have_slice_shape(n: Operands) -> bool:
+    """True if updates have the shape ``indices.shape[:-1] + data.shape[indices.shape[-1]:]``."""
+    data, indices = n.dims(0), n.dims(1)
+    return agree(n.dims(2), (*indices[:-1], *data[n.size(1, -1) :]))
 
 
 def _axis(default: int) -> Fact:
@@ -58,24 +64,24 @@ def _axis(default: int) -> Fact:
 
 
 RANKS: Fact = ("indices have the rank of the data", lambda n: n.rank(0) == n.rank(1))
-INSIDE: Fact = ("indices are within the size of the axis", _gathered_inside)
-DEEP: Fact = (
+IN_BOUNDS: Fact = ("indices are within the size of the axis", _indices_are_in_bounds)
+DEPTH: Fact = (
     "an index has at most one number for each axis of the data",
     lambda n: n.size(1, -1) + n.number("batch_dims", 0) <= n.rank(0),
 )
 
 FACTS: Facts = {
-    "Gather": (INSIDE,),
+    "Gather": (IN_BOUNDS,),
     "GatherElements": (
         RANKS,
         _axis(0),
-        INSIDE,
-        ("indices are no larger than the data, except along axis", _no_larger),
+        IN_BOUNDS,
+        ("indices are no larger than the data, except along axis", _indices_fit_data),
     ),
     "GatherND": (
         (
             "indices are within the sizes of the data",
-            lambda n: _tuples_inside(n, n.number("batch_dims", 0)),
+            lambda n: _index_tuples_are_in_bounds(n, n.number("batch_dims", 0)),
         ),
         (
             "data and indices have the same batch dims",
@@ -85,13 +91,13 @@ FACTS: Facts = {
     "ScatterElements Scatter": (
         RANKS,
         _axis(0),
-        INSIDE,
+        IN_BOUNDS,
         ("there is an update for each index", lambda n: agree(n.dims(1), n.dims(2))),
     ),
     "ScatterND": (
-        DEEP,
-        ("indices are within the sizes of the data", lambda n: _tuples_inside(n, 0)),
-        ("updates have the shape of the slices that the indices select", _scattered),
+        DEPTH,
+        ("indices are within the sizes of the data", lambda n: _index_tuples_are_in_bounds(n, 0)),
+        ("updates have the shape of the slices that the indices select", _updates_have_slice_shape),
     ),
     "OneHot": (
         ("the depth is one number", is_single(1)),
@@ -100,7 +106,7 @@ FACTS: Facts = {
     ),
     "ReverseSequence": (
         ("the input has at least 2 axes", lambda n: n.rank(0) >= 2),
-        ("batch_axis and time_axis are 0 and 1, or 1 and 0", _two_axes),
+        ("batch_axis and time_axis are 0 and 1, or 1 and 0", _axes_are_0_and_1),
         (
             "there is a length for each sequence",
             lambda n: agree(n.dims(1), [n.dims(0)[n.number("batch_axis", 1)]]),

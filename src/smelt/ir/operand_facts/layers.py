@@ -28,7 +28,7 @@ def _per_channel(index: int, what: str) -> Fact:
     return f"{what} has one element per channel", holds
 
 
-def _group_norm(index: int, what: str) -> Fact:
+def _per_channel_or_group(index: int, what: str) -> Fact:
     """Require one element per channel in operand ``index``; before opset 21, one per group."""
 
     def holds(n: Operands) -> bool:
@@ -53,12 +53,16 @@ def _has_separate_heads(n: Operands) -> bool:
     return n.rank(0) == n.rank(1) == n.rank(2) == 4
 
 
-def _mask(n: Operands) -> bool:
-    """True if the mask of an Attention broadcasts to queries by keys."""
+def _mask_broadcasts(n: Operands) -> bool:
+    """True if the mask of an Attention broadcasts to queries by keys.
+
+    Not checked with past keys (operand 4), which add columns, and from opset 24 on, which pads a
+    mask that has too few columns.
+    """
     if n.is_present(4) or n.opset > 23 or n.rank(3) < 2:
         return True
-    axis = -2
-    return may_broadcast(n.dims(3)[-2:], (n.dims(0)[axis], n.dims(1)[axis]))
+    queries, keys = n.dims(0)[-2], n.dims(1)[-2]
+    return may_broadcast(n.dims(3)[-2:], (queries, keys))
 
 
 ATTENTION: tuple[Fact, ...] = (
@@ -78,7 +82,7 @@ ATTENTION: tuple[Fact, ...] = (
     ),
     ("there is a value for each key", lambda n: n.size(1, -2) == n.size(2, -2)),
     ("queries and keys have equal batch sizes", lambda n: n.size(0, 0) == n.size(1, 0)),
-    ("the mask broadcasts to [queries, keys]", _mask),
+    ("the mask broadcasts to [queries, keys]", _mask_broadcasts),
     (
         "qk_matmul_output_mode is from 0 to 3",
         lambda n: 0 <= n.number("qk_matmul_output_mode", 0) <= 3,
@@ -86,14 +90,18 @@ ATTENTION: tuple[Fact, ...] = (
 )
 
 
-def _targets(n: Operands) -> bool:
-    """True if there is one target per row of scores; axis 1 of the scores are the classes."""
+def _one_target_per_row(n: Operands) -> bool:
+    """True if targets have the shape of the scores without axis 1, which counts the classes."""
     scores = n.dims(0)
     return agree(n.dims(1), (*scores[:1], *scores[2:]))
 
 
-def _rotated(n: Operands) -> bool:
-    """True if the caches have half as many columns as the rotated part of a head."""
+def _caches_match_rotated_columns(n: Operands) -> bool:
+    """True if the caches of a RotaryEmbedding have half as many columns as a head rotates.
+
+    ``rotary_embedding_dim`` 0 rotates whole heads: the last axis of [batch, heads, positions, head
+    size], or a share of the last axis of [batch, positions, heads * head size].
+    """
     columns = n.number("rotary_embedding_dim", 0)
     if columns == 0:
         columns = n.size(0, -1)
@@ -101,7 +109,7 @@ def _rotated(n: Operands) -> bool:
     return n.size(1, -1) * 2 == columns
 
 
-LOSS: Fact = ("there is a target for each row of scores", _targets)
+LOSS: Fact = ("there is a target for each row of scores", _one_target_per_row)
 
 FACTS: Facts = {
     "LayerNormalization": (
@@ -124,8 +132,8 @@ FACTS: Facts = {
             "channels are a multiple of num_groups",
             lambda n: n.size(0, 1) % max(n.number("num_groups", 1), 1) == 0,
         ),
-        _group_norm(1, "the scale"),
-        _group_norm(2, "the bias"),
+        _per_channel_or_group(1, "the scale"),
+        _per_channel_or_group(2, "the bias"),
     ),
     "BatchNormalization": (
         _per_channel(1, "the scale"),
@@ -138,7 +146,7 @@ FACTS: Facts = {
     "RotaryEmbedding": (
         _needs_heads("num_heads"),
         ("without positions, caches have 3 axes", lambda n: n.is_present(3) or n.rank(1) == 3),
-        ("caches have half as many columns as are rotated", _rotated),
+        ("caches have half as many columns as are rotated", _caches_match_rotated_columns),
     ),
     "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss": (
         ("scores have at least 2 axes", lambda n: n.rank(0) >= 2),

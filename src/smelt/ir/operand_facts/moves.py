@@ -27,15 +27,18 @@ def _all_dims(n: Operands) -> list[tuple[Size, ...]]:
     return [n.dims(index) for index in range(len(n.node.inputs))]
 
 
-def _concatenated(n: Operands) -> bool:
+def _other_axes_agree(n: Operands) -> bool:
     """True if the operands have equal sizes along all axes except that of the Concat."""
     first, *others = _all_dims(n)
     axis = n.number("axis", 0) % len(first)
     return all(agree(without_axis(first, axis), without_axis(dims, axis)) for dims in others)
 
 
-def _reshaped(n: Operands) -> bool:
-    """True if the target shape of a Reshape can hold the elements of the input."""
+def _element_counts_agree(n: Operands) -> bool:
+    """True if the target shape of a Reshape can hold the elements of the input.
+
+    A target size of -1 holds the remaining elements, so the other sizes must divide their number.
+    """
     sizes, input_dims = n.integers(1), n.dims(0)
     keeps = not n.number("allowzero", 0)
     target = [input_dims[i] if keeps and not size else size for i, size in enumerate(sizes)]
@@ -44,23 +47,29 @@ def _reshaped(n: Operands) -> bool:
         raise Unknown
     total = prod(size for size in known if size is not None)
     count = n.count(0)
-    return count == total if -1 not in sizes else total == 0 or count % total == 0
+    if -1 not in sizes:
+        return count == total
+    return total == 0 or count % total == 0
 
 
 def _zeros_are_allowed(n: Operands) -> bool:
-    """True if each 0 in the target of a Reshape has a meaning."""
+    """True if each 0 in the target of a Reshape has a meaning.
+
+    A 0 copies the input size at its position, so the input must have that axis. With ``allowzero``
+    the 0 is a size, and -1 beside it could be any number.
+    """
     sizes = n.integers(1)
     if n.number("allowzero", 0):
         return not (0 in sizes and -1 in sizes)
     return 0 not in sizes[n.rank(0) :]
 
 
-def _parts(n: Operands) -> list[int]:
+def _part_sizes(n: Operands) -> list[int]:
     """Return the sizes of the parts of a Split."""
     return n.listed("split", 1)
 
 
-def _axis_of_split(n: Operands) -> int:
+def _split_axis_size(n: Operands) -> int:
     """Return the size of the axis that a Split divides."""
     return n.size(0, n.number("axis", 0))
 
@@ -68,7 +77,7 @@ def _axis_of_split(n: Operands) -> int:
 def _equal_parts(n: Operands) -> bool:
     """True unless a Split without sizes, before opset 18, has unequal parts."""
     has_sizes = n.is_present(1) or n.has("split") or n.has("num_outputs")
-    return has_sizes or n.opset >= 18 or _axis_of_split(n) % len(n.node.outputs) == 0
+    return has_sizes or n.opset >= 18 or _split_axis_size(n) % len(n.node.outputs) == 0
 
 
 def _slice_axes(n: Operands) -> list[int]:
@@ -86,10 +95,11 @@ def _padded_axes(n: Operands) -> int:
     return len(n.integers(3)) if n.is_present(3) else n.rank(0)
 
 
-def _resized(n: Operands, index: int) -> bool:
+def _one_per_resized_axis(n: Operands, index: int) -> bool:
     """True if operand ``index`` of a Resize is empty, or has an element for each resized axis."""
     count = n.size(index, 0)
-    return not count or count == (len(n.numbers("axes")) if n.has("axes") else n.rank(0))
+    resized_axes = len(n.numbers("axes")) if n.has("axes") else n.rank(0)
+    return count in (0, resized_axes)
 
 
 def _scales(n: Operands) -> list[float]:
@@ -97,7 +107,7 @@ def _scales(n: Operands) -> list[float]:
     return n.factors("scales") if n.has("scales") else n.floats(1)
 
 
-def _pad_mode(n: Operands) -> bool:
+def _pad_mode_exists(n: Operands) -> bool:
     """True if the mode of a Pad exists at its opset."""
     mode = n.text("mode", "constant")
     return mode in ("constant", "reflect", "edge") or (mode == "wrap" and n.opset >= 19)
@@ -123,13 +133,13 @@ _COORDINATES = (
 """The modes of all opsets: ONNX Runtime accepts each at any opset."""
 
 
-def _coordinates(n: Operands) -> bool:
+def _coordinate_mode_is_known(n: Operands) -> bool:
     """True if the coordinate mode of a Resize is known."""
     return n.text("coordinate_transformation_mode", "half_pixel") in _COORDINATES
 
 
-def _reduced_axes(n: Operands) -> bool:
-    """True if each axis is one of the operand."""
+def _reduced_axes_exist(n: Operands) -> bool:
+    """True if each axis that the operator reduces is one of its operand."""
     axes = n.listed("axes", 1)
     return all(-n.rank(0) <= axis < n.rank(0) for axis in axes)
 
@@ -139,7 +149,7 @@ NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "")
 
 FACTS: Facts = {
     "Concat": (
-        ("operands have equal sizes along all axes except that of the Concat", _concatenated),
+        ("operands have equal sizes along all axes except that of the Concat", _other_axes_agree),
     ),
     "Reshape": (
         ("the shape is a vector", lambda n: n.rank(1) == 1),
@@ -147,7 +157,7 @@ FACTS: Facts = {
             "a 0 copies a size of the input; with allowzero there is no -1 beside it",
             _zeros_are_allowed,
         ),
-        ("the result has the elements of the input", _reshaped),
+        ("the result has the elements of the input", _element_counts_agree),
     ),
     "ConstantOfShape": (
         ("the value is one element", lambda n: n.elements_of("value") in (None, 1)),
@@ -156,10 +166,10 @@ FACTS: Facts = {
         ("the input broadcasts with the shape", lambda n: broadcast([n.dims(0), n.integers(1)])),
     ),
     "Split": (
-        ("there is a part for each output", lambda n: len(_parts(n)) == len(n.node.outputs)),
+        ("there is a part for each output", lambda n: len(_part_sizes(n)) == len(n.node.outputs)),
         (
             "the sizes of the parts add up to the size of the axis",
-            lambda n: sum(_parts(n)) == _axis_of_split(n),
+            lambda n: sum(_part_sizes(n)) == _split_axis_size(n),
         ),
         (
             "a Split has sizes or num_outputs, not both",
@@ -177,7 +187,7 @@ FACTS: Facts = {
     ),
     "Tile": (("there is a repeat for each axis", lambda n: n.size(1, 0) == n.rank(0)),),
     "Pad": (
-        ("mode is constant, reflect, edge or (from opset 19 on) wrap", _pad_mode),
+        ("mode is constant, reflect, edge or (from opset 19 on) wrap", _pad_mode_exists),
         (
             "there are two pads for each axis",
             lambda n: len(n.listed("pads", 1)) == 2 * _padded_axes(n),
@@ -188,12 +198,12 @@ FACTS: Facts = {
     ),
     "Resize": (
         one_of("mode", "nearest", "nearest", "linear", "cubic"),
-        ("coordinate_transformation_mode is one of ONNX", _coordinates),
+        ("coordinate_transformation_mode is one of ONNX", _coordinate_mode_is_known),
         one_of("nearest_mode", NEAREST[0], *NEAREST),
         one_of("keep_aspect_ratio_policy", "stretch", "stretch", "not_larger", "not_smaller"),
         ("scales are more than 0", lambda n: min(n.floats(2), default=1.0) > 0),
-        ("there is a scale for each axis", lambda n: _resized(n, 2)),
-        ("there is a size for each axis", lambda n: _resized(n, 3)),
+        ("there is a scale for each axis", lambda n: _one_per_resized_axis(n, 2)),
+        ("there is a size for each axis", lambda n: _one_per_resized_axis(n, 3)),
         (
             "scales or sizes are given, and not both",
             lambda n: (
@@ -219,7 +229,7 @@ FACTS: Facts = {
     ),
     " ".join(sorted(REDUCTIONS)): (
         ("axes are a vector", lambda n: n.rank(1) == 1),
-        ("axes are those of the input", _reduced_axes),
+        ("axes are those of the input", _reduced_axes_exist),
     ),
     "EyeLike": (("the input is a matrix", lambda n: n.rank(0) == 2),),
     "Trilu": (("the input has at least 2 axes", lambda n: n.rank(0) >= 2),),

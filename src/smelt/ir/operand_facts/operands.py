@@ -38,7 +38,7 @@ class Operands:
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
     def of(self, node: ir.Node) -> Operands:
-        """Return the operands of another node of the model."""
+        """Return the operands of ``node``, another node of the same model."""
         return Operands(node, self._elements, self.opset)
 
     def graph(self, name: str) -> ir.Graph:
@@ -196,11 +196,15 @@ def agree(a: Sequence[Size], b: Sequence[Size]) -> bool:
     """True unless the shapes ``a`` and ``b`` surely differ."""
     if len(a) != len(b):
         return False
-    return all(x == y or x is None or y is None for x, y in zip(a, b, strict=True))
+    pairs = zip(a, b, strict=True)
+    return all(size == other or size is None or other is None for size, other in pairs)
 
 
 def broadcast(shapes: Iterable[Sequence[Size]]) -> bool:
-    """True unless two aligned sizes differ and neither is 1."""
+    """True unless two known sizes that meet on an axis differ and neither is 1.
+
+    Shapes are aligned at their last axes; a shape without an axis counts as 1 there.
+    """
     columns = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
     return all(len({size for size in sizes if size not in (1, None)}) < 2 for sizes in columns)
 
@@ -209,12 +213,12 @@ def may_broadcast(shape: Sequence[Size], target: Sequence[Size]) -> bool:
     """True unless ``shape`` surely does not broadcast to ``target``."""
     if len(shape) > len(target):
         return False
-    meets = target[len(target) - len(shape) :]
-    return all(x in (1, None, y) or y is None for x, y in zip(shape, meets, strict=True))
+    aligned = zip(shape, target[len(target) - len(shape) :], strict=True)
+    return all(size in (1, None, wanted) or wanted is None for size, wanted in aligned)
 
 
 def without_axis(dims: Sequence[Size], axis: int) -> list[Size]:
-    """Return ``dims`` without the one of ``axis``, which is >= 0."""
+    """Return ``dims`` without the size at ``axis``, which is >= 0."""
     return [size for index, size in enumerate(dims) if index != axis]
 
 
@@ -226,7 +230,8 @@ def is_axis(n: Operands, index: int, default: int, name: str = "axis") -> bool:
 
 def are_axes(axes: Sequence[int], rank: int) -> bool:
     """True if ``axes`` are distinct axes of a tensor of ``rank``."""
-    return all(-rank <= axis < rank for axis in axes) and len({a % rank for a in axes}) == len(axes)
+    exist = all(-rank <= axis < rank for axis in axes)
+    return exist and len({axis % rank for axis in axes}) == len(axes)
 
 
 def is_single(index: int) -> Holds:

@@ -18,7 +18,7 @@ from smelt.ir.operand_facts.operands import (
 from smelt.ir.shapes.broadcast import ELEMENTWISE
 
 
-def _broadcast(n: Operands) -> bool:
+def _operands_broadcast(n: Operands) -> bool:
     """True if the operands broadcast; equal shapes are tested first, at a fifth of the cost."""
     first, *others = [value.shape for value in n.node.inputs if value is not None]
     if first is not None and all(
@@ -33,17 +33,17 @@ def _surely_broadcast(first: ir.Shape, other: ir.Shape) -> bool:
     return other is first or not other.dims or other.dims == first.dims
 
 
-def _rows(n: Operands) -> int:
+def _gemm_rows(n: Operands) -> int:
     """Return the number of rows of a Gemm."""
     return n.size(0, 1 if n.number("transA", 0) else 0)
 
 
-def _bias(n: Operands) -> bool:
+def _bias_broadcasts(n: Operands) -> bool:
     """True if the bias of a Gemm broadcasts to the product."""
-    return may_broadcast(n.dims(2), (_rows(n), n.size(1, 0 if n.number("transB", 0) else 1)))
+    return may_broadcast(n.dims(2), (_gemm_rows(n), n.size(1, 0 if n.number("transB", 0) else 1)))
 
 
-def _terms(n: Operands) -> list[str]:
+def _input_terms(n: Operands) -> list[str]:
     """Return the input terms of an Einsum; raises Unknown if there is an ellipsis."""
     left = n.text("equation", "").replace(" ", "").partition("->")[0]
     if "." in left:
@@ -54,7 +54,7 @@ def _terms(n: Operands) -> list[str]:
 def _letters_agree(n: Operands) -> bool:
     """True if each letter of an Einsum has one size, apart from sizes of 1."""
     sizes: dict[str, int] = {}
-    for index, term in enumerate(_terms(n)):
+    for index, term in enumerate(_input_terms(n)):
         for letter, size in zip_known(term, n.dims(index)):
             if size not in (None, 1) and sizes.setdefault(letter, size) != size:
                 return False
@@ -65,7 +65,7 @@ RANKED = "neither operand is a scalar"
 BOTH_RANKED: Fact = (RANKED, lambda n: n.rank(0) > 0 and n.rank(1) > 0)
 BROADCAST: Fact = (
     "the operands broadcast: sizes that meet are equal, or one of them is 1",
-    _broadcast,
+    _operands_broadcast,
 )
 
 FACTS: Facts = {
@@ -93,6 +93,6 @@ FACTS: Facts = {
         ),
     ),
     "QLinearMatMul": ((RANKED, lambda n: n.rank(0) > 0 and n.rank(3) > 0),),
-    "Gemm": (("the bias broadcasts to the product", _bias),),
+    "Gemm": (("the bias broadcasts to the product", _bias_broadcasts),),
     "Einsum": (("a letter stands for one size in all operands", _letters_agree),),
 }

@@ -54,7 +54,7 @@ def _state(index: int, which: str) -> Fact:
     )
 
 
-def _lengths(n: Operands) -> bool:
+def _one_length_per_sequence(n: Operands) -> bool:
     """True if ``sequence_lens`` has one length per sequence; not checked if the batch comes
     first.
     """
@@ -101,7 +101,7 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
             "B is [directions, 2 * gates * hidden size]",
             lambda n: agree(n.dims(3), [_directions(n), 2 * gates * _hidden_size(n)]),
         ),
-        ("there is a length for each sequence of the batch", _lengths),
+        ("there is a length for each sequence of the batch", _one_length_per_sequence),
         _state(5, "first"),
     )
 

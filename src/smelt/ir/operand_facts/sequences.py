@@ -21,8 +21,12 @@ Part: TypeAlias = "tuple[Size, ...] | None"
 """The shape of an element of a sequence; None if unknown."""
 
 
-def _parts(n: Operands, value: ir.Value | None = None) -> list[Part]:
-    """Return the shapes of the elements of a sequence, by default of the first operand."""
+def _element_shapes(n: Operands, value: ir.Value | None = None) -> list[Part]:
+    """Return the shapes of the elements of a sequence, by default of the first operand.
+
+    Follows the producers: each operator on sequences adds, removes or creates elements. Raises
+    Unknown where a producer is none of these.
+    """
     value = n.node.inputs[0] if value is None else value
     producer = value.producer() if value is not None else None
     if producer is None or producer.domain:
@@ -32,21 +36,23 @@ def _parts(n: Operands, value: ir.Value | None = None) -> list[Part]:
         case "SequenceEmpty":
             return []
         case "SequenceConstruct":
-            return [_sizes(part) for part in producer.inputs]
+            return [_element_dims(part) for part in producer.inputs]
         case "SequenceInsert":
-            parts = _parts(operands)
-            parts.insert(_position(operands, 2, len(parts), len(parts)), _sizes(producer.inputs[1]))
+            parts = _element_shapes(operands)
+            parts.insert(
+                _position(operands, 2, len(parts), len(parts)), _element_dims(producer.inputs[1])
+            )
             return parts
         case "SequenceErase":
-            parts = _parts(operands)
+            parts = _element_shapes(operands)
             place = _position(operands, 1, len(parts), len(parts) - 1)
             return parts[:place] + parts[place + 1 :]
         case "SplitToSequence":
-            return [None] * _splits(operands)
+            return [None] * _split_count(operands)
     raise Unknown
 
 
-def _sizes(part: ir.Value | None) -> Part:
+def _element_dims(part: ir.Value | None) -> Part:
     """Return the dims of a sequence element, with None for symbolic ones; None without a shape."""
     if part is None or part.shape is None:
         return None
@@ -63,14 +69,15 @@ def _position(n: Operands, index: int, count: int, default: int) -> int:
     return place
 
 
-def _splits(n: Operands) -> int:
+def _split_count(n: Operands) -> int:
     """Return the number of elements that a SplitToSequence produces."""
     if n.is_present(1) and n.rank(1) == 1:
         return n.size(1, 0)
     length = n.integers(1)[0] if n.is_present(1) else 1
     if length < 1:
         raise Unknown
-    return -(-n.size(0, n.number("axis", 0)) // length)
+    size = n.size(0, n.number("axis", 0))
+    return (size + length - 1) // length
 
 
 def _position_is_inside(index: int, beyond: int) -> Callable[[Operands], bool]:
@@ -78,7 +85,7 @@ def _position_is_inside(index: int, beyond: int) -> Callable[[Operands], bool]:
 
     def holds(n: Operands) -> bool:
         """True if operand ``index`` is such a position."""
-        count = len(_parts(n))
+        count = len(_element_shapes(n))
         return -count <= n.integers(index)[0] < count + beyond
 
     return holds
@@ -89,7 +96,7 @@ def _dims_of_parts(n: Operands) -> list[tuple[Size, ...]]:
 
     Raises Unknown if an element may be empty, because runtimes skip empty elements.
     """
-    parts = [part for part in _parts(n) if part is not None]
+    parts = [part for part in _element_shapes(n) if part is not None]
     if not parts or any(size in (0, None) for part in parts for size in part):
         raise Unknown
     return parts
@@ -110,12 +117,12 @@ def _elements_agree(n: Operands) -> bool:
 
 
 def _axis_of_result(n: Operands) -> bool:
-    """True if the axis is one of the result."""
+    """True if the axis of a ConcatFromSequence is one of its result."""
     rank = len(_dims_of_parts(n)[0]) + (1 if n.number("new_axis", 0) else 0)
     return -rank <= n.number("axis", 0) < rank
 
 
-def _together_as_long(n: Operands) -> bool:
+def _lengths_add_up(n: Operands) -> bool:
     """True if the lengths of the parts of a SplitToSequence add up to the size of the axis."""
     if n.rank(1) == 0:
         raise Unknown
@@ -134,7 +141,7 @@ FACTS: Facts = {
             "a single length is at least 1; each of several lengths is at least 0",
             lambda n: min(n.integers(1), default=1) >= (1 if n.rank(1) == 0 else 0),
         ),
-        ("lengths add up to the size of the axis", _together_as_long),
+        ("lengths add up to the size of the axis", _lengths_add_up),
     ),
     "ConcatFromSequence": (
         ("axis is an axis of the result", _axis_of_result),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from smelt.ir.operand_facts.operands import Facts, Operands, at_least, one_of
 
 
-def _grams(n: Operands) -> bool:
+def _gram_lengths_are_ordered(n: Operands) -> bool:
     """True if ``min_gram_length`` is at most ``max_gram_length``."""
     return n.number("min_gram_length", 1) <= n.number("max_gram_length", 1)
 
@@ -14,7 +14,7 @@ FACTS: Facts = {
     "StringNormalizer": (one_of("case_change_action", "NONE", "NONE", "LOWER", "UPPER"),),
     "TfIdfVectorizer": (
         one_of("mode", "TF", "TF", "IDF", "TFIDF"),
-        ("min_gram_length is at most max_gram_length", _grams),
+        ("min_gram_length is at most max_gram_length", _gram_lengths_are_ordered),
     ),
     "Multinomial": (
         at_least("sample_size", 1),

@@ -38,7 +38,7 @@ def _filter_fits(filters: int) -> Fact:
     """Require that the padded image holds one filter; ONNX Runtime refuses smaller images."""
 
     def holds(n: Operands) -> bool:
-        """True if along each known axis the padded size is at least that of the filter."""
+        """True if, along each known axis, size + pads >= dilation * (taps - 1) + 1."""
         padding = n.text("auto_pad", "NOTSET")
         if padding not in ("NOTSET", "VALID"):
             raise Unknown
@@ -47,8 +47,8 @@ def _filter_fits(filters: int) -> Fact:
         dilations = _spatial(n, "dilations", count, 1)
         pads = _spatial(n, "pads" if padding == "NOTSET" else "", 2 * count, 0)
         return all(
-            size is None or taps is None or size + before + after > step * (taps - 1)
-            for size, taps, step, before, after in zip_known(
+            size is None or taps is None or size + before + after > dilation * (taps - 1)
+            for size, taps, dilation, before, after in zip_known(
                 image, kernel, dilations, pads[:count], pads[count:]
             )
         )
@@ -56,7 +56,7 @@ def _filter_fits(filters: int) -> Fact:
     return ("the padded image is at least as large as the filter", holds)
 
 
-def _output_padding(n: Operands) -> bool:
+def _output_padding_is_small(n: Operands) -> bool:
     """True if each output padding is less than the stride or the dilation of its axis."""
     padding = n.numbers("output_padding")
     strides = _spatial(n, "strides", len(padding), 1)
@@ -68,7 +68,10 @@ def _output_padding(n: Operands) -> bool:
 
 
 def _block_positions(n: Operands) -> int:
-    """Return the number of block positions of a Col2Im, which equals the columns of its input."""
+    """Return the number of block positions of a Col2Im, which equals the columns of its input.
+
+    Along each axis: floor((size + pads - dilation * (taps - 1) - 1) / stride) + 1.
+    """
     image, block = n.integers(1), n.integers(2)
     count = len(image)
     dilations, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
@@ -80,7 +83,7 @@ def _block_positions(n: Operands) -> int:
     )
 
 
-def _filter_zero_points(n: Operands) -> bool:
+def _zero_point_count_fits(n: Operands) -> bool:
     """True if there is one zero point, or one per filter."""
     return n.rank(3) > 1 or n.count(3) in (1, n.size(1, 0))
 
@@ -115,20 +118,20 @@ def _one_per_filter(index: int, filters: int) -> Fact:
     )
 
 
-def _scales_of_filters(n: Operands) -> bool:
+def _scale_count_fits(n: Operands) -> bool:
     """True if there is one scale, or one per filter."""
     return n.count(4) in (1, n.size(3, 0))
 
 
-def _small_pads(n: Operands) -> bool:
+def _pads_are_below_kernel(n: Operands) -> bool:
     """True if each pad is smaller than the kernel."""
     kernel = n.numbers("kernel_shape")
     pads = n.numbers("pads")
     return all(pad < size for pad, size in zip(pads, [*kernel, *kernel], strict=False))
 
 
-def _grid_mode(n: Operands) -> bool:
-    """True if the mode of a GridSample is one of its opset; opset 20 renamed them."""
+def _grid_mode_exists(n: Operands) -> bool:
+    """True if the opset of a GridSample has its mode; opset 20 renamed the modes."""
     known = ("linear", "nearest", "cubic") if n.opset >= 20 else ("bilinear", "nearest", "bicubic")
     return n.text("mode", known[0]) in known
 
@@ -141,17 +144,17 @@ FACTS: Facts = {
     "ConvInteger": (
         *_convolution(1),
         ("the image has one zero point", is_single(2)),
-        ("the filters have one zero point, or one each", _filter_zero_points),
+        ("the filters have one zero point, or one each", _zero_point_count_fits),
     ),
     "QLinearConv": (
         *_convolution(3),
         _one_per_filter(8, 3),
-        ("the filters have one scale, or one each", _scales_of_filters),
+        ("the filters have one scale, or one each", _scale_count_fits),
     ),
     "ConvTranspose": (
         AUTO_PAD,
         PADS,
-        ("output_padding is from 0 to less than a stride or a dilation", _output_padding),
+        ("output_padding is from 0 to less than a stride or a dilation", _output_padding_is_small),
         ("groups are 1 or more", lambda n: n.number("group", 1) > 0),
         ("there is a filter for each channel of the image", lambda n: n.size(0, 1) == n.size(1, 0)),
         (
@@ -178,7 +181,7 @@ FACTS: Facts = {
         PADS,
         _none_below("kernel_shape", 1),
         on_or_off("storage_order"),
-        ("padding is smaller than the kernel", _small_pads),
+        ("padding is smaller than the kernel", _pads_are_below_kernel),
     ),
     "GlobalAveragePool GlobalMaxPool GlobalLpPool": (SPATIAL,),
     "LRN": (
@@ -200,7 +203,7 @@ FACTS: Facts = {
     "DepthToSpace": (FOUR_AXES, one_of("mode", "DCR", "DCR", "CRD")),
     "SpaceToDepth": (FOUR_AXES,),
     "GridSample": (
-        ("mode is one that the opset defines", _grid_mode),
+        ("mode is one that the opset defines", _grid_mode_exists),
         one_of("padding_mode", "zeros", "zeros", "border", "reflection"),
         ("input and grid have equal ranks", lambda n: n.rank(0) == n.rank(1)),
         ("input and grid have equal batch sizes", lambda n: n.size(0, 0) == n.size(1, 0)),

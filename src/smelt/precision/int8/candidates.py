@@ -59,7 +59,7 @@ class Candidate:
 
 @dataclass
 class Found:
-    """Candidates of a model in order, and the reason for each product that is none."""
+    """The candidates of a model in order; ``kept`` has the reason for each product that is none."""
 
     candidates: list[Candidate] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
@@ -68,6 +68,7 @@ class Found:
 def find_candidates(model: ir.Model, sizes: Mapping[str, int], *, static: bool) -> Found:
     """Return the candidates of ``model``, whose MACs are counted at ``sizes``.
 
+    Products that read one activation form one candidate, because they share its quantized copy.
     ``static``: activations may be quantized by measured ranges.
     """
     constants, found = Constants(), Found()
@@ -98,6 +99,7 @@ def _candidate(
     """Return the candidate of ``nodes``, which read the same activation."""
     is_product = all(map(can_be_static, nodes))
     source = str(nodes[0].inputs[0].name) if is_product else ""  # type: ignore[union-attr]
+    saved_per_element = 3  # float32 has 4 bytes, int8 one
     elements = macs = 0
     for node in nodes:
         weight = weight_of(node, constants)
@@ -106,7 +108,8 @@ def _candidate(
         elements += count
         if source:
             output = _count(node.outputs[0], sizes)
-            channels = _dim(weight.value, weight.axis ^ int(weight.transposed))
+            stored_axis = 1 - weight.axis if weight.transposed else weight.axis
+            channels = _dim(weight.value, stored_axis)
             macs += output * count // max(channels, 1)
     kinds = {node.op_type for node in nodes}
     forms = ["weights"]
@@ -115,7 +118,9 @@ def _candidate(
     if source and "Conv" not in kinds:
         forms.insert(0, "dynamic")
     names = tuple(result_name(node) for node in nodes)
-    return Candidate(names, source, nodes[0].op_type, 3 * elements, macs, tuple(forms))
+    return Candidate(
+        names, source, nodes[0].op_type, saved_per_element * elements, macs, tuple(forms)
+    )
 
 
 def weight_of(node: ir.Node, constants: Constants) -> Weight | str:
@@ -141,8 +146,9 @@ def weight_of(node: ir.Node, constants: Constants) -> Weight | str:
             first = node.attributes.get_int("axis", 0) == 0 and rank == 2 and not transposed
             result = Weight(source, False, 0, 1) if first else "it does not read rows of a matrix"
         case _:
-            turned = bool(node.attributes.get_int("transB", 0))
-            result = Weight(source, transposed, 0 if turned else 1, 1 if turned else 0)
+            is_transposed_b = bool(node.attributes.get_int("transB", 0))
+            channels, inner = (0, 1) if is_transposed_b else (1, 0)
+            result = Weight(source, transposed, channels, inner)
             if rank != 2:
                 result = "its weight is no matrix"
     if isinstance(result, str):

@@ -41,7 +41,9 @@ class Codes:
 def activation_parameters(smallest: float, largest: float, *, signed: bool) -> Parameters:
     """Return the parameters that cover ``smallest`` to ``largest`` and represent 0 exactly.
 
-    Codes are uint8, or int8 if ``signed``. A range without numbers other than 0 gets the scale 1.
+    With low = min(smallest, 0) and high = max(largest, 0), the scale is (high - low) / 255, and the
+    zero point is the first code - low / scale, rounded. Codes are uint8, or int8 if ``signed``. A
+    range without numbers other than 0 gets the scale 1.
     """
     low, high = min(smallest, 0.0), max(largest, 0.0)
     scale = (high - low) / 255
@@ -57,7 +59,8 @@ def weight_codes(
 ) -> Codes:
     """Return symmetric int8 codes of ``weight`` with one scale for each index of ``axis``.
 
-    ``bits`` below 8 leaves the outer codes unused. Scales are at least ``least``.
+    The scale is max |weight| / (2^(bits - 1) - 1), and at least ``least``. ``bits`` below 8 leaves
+    the outer codes unused.
     """
     others = tuple(index for index in range(weight.ndim) if index != axis)
     most = (1 << (bits - 1)) - 1
@@ -73,7 +76,9 @@ def weight_codes(
 def int4_blocks(weight: np.ndarray, axis: int, block: int) -> Codes:
     """Return symmetric int4 codes of a matrix, with a scale for ``block`` elements along ``axis``.
 
-    Of 12 clipped ranges, each block takes the one with the least squared error.
+    The full range of a block has the scale max |weight| / 7. A smaller scale clips the largest
+    elements and rounds the others less. Each block takes the scale with the least squared error
+    among 12 from 1 to 0.56 of the full one.
     """
     moved = np.moveaxis(weight, axis, -1).astype(np.float32)
     rows, length = moved.shape
@@ -82,11 +87,11 @@ def int4_blocks(weight: np.ndarray, axis: int, block: int) -> Codes:
     padded[:, :length] = moved
     blocks = padded.reshape(rows, count, block)
     peak = np.abs(blocks).max(axis=-1)
-    best = np.where(peak < LEAST_SCALE, np.float32(1), peak / np.float32(7))
+    full_scale = np.where(peak < LEAST_SCALE, np.float32(1), peak / np.float32(7))
     best_error = np.full(peak.shape, np.inf, np.float32)
-    scale = best
+    scale = full_scale
     for part in np.linspace(1.0, 0.56, 12, dtype=np.float32):
-        trial = best * part
+        trial = full_scale * part
         codes = np.clip(np.rint(blocks / trial[..., None]), -8, 7)
         error = np.square(codes * trial[..., None] - blocks).sum(axis=-1)
         scale = np.where(error < best_error, trial, scale)

@@ -1,4 +1,7 @@
-"""Measure the error of any set of forms, in one session of the switched model."""
+"""Measure the error of any set of forms, in one session of the switched model.
+
+A switched model has an input for each form that turns the form on; see ``switches``.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ class Measure:
         return self._known[key]
 
     def _measure(self, chosen: Chosen, samples: Sequence[Sample]) -> float:
-        """Run the switched model on ``samples`` and compare."""
+        """Return the error of the switched model on ``samples`` with the ``chosen`` forms on."""
         settings = self.switched.settings(chosen, self.plan(chosen))
         names = [port.name for port in self.run.interface.inputs]
         flags = [settings[name] for name in names if name in settings]

@@ -1,4 +1,4 @@
-"""Which values of a model are quantized if some candidates are: inputs of products, and results.
+"""Decide which values of a model are quantized for the chosen forms: operands and results.
 
 A static convolution quantizes its result, because integer kernels of convolutions store integers.
 Operators between quantized values follow, so that residual sums, poolings and concatenations stay
@@ -51,7 +51,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan for the ``chosen`` forms; ``measured`` values have a finite range.
 
-    ``links``: operators between quantized values compute with integers, too.
+    ``links``: operators whose operands are all quantized results compute with integers, too. Nodes
+    are visited in order, so one such operator may follow another.
     """
     forms = {name: form for candidate, form in chosen.items() for name in candidate.nodes}
     static = {candidate for candidate, form in chosen.items() if form == "static"}
@@ -105,7 +106,11 @@ def _links(node: ir.Node, results: Mapping[str, None], measured: frozenset[str])
 def _drop_unread(
     results: dict[str, None], linked: Mapping[str, ir.Node], operands: frozenset[str]
 ) -> None:
-    """Drop results of links that no quantized node reads, the last ones first."""
+    """Drop from ``results`` those of linked nodes that no quantized node reads.
+
+    ``linked`` maps a result to its node. The last nodes come first, because a dropped node no
+    longer counts as a reader of the nodes before it.
+    """
     kept: set[ir.Node] = set()
     for end, node in reversed(list(linked.items())):
         value = node.outputs[0] if result_name(node) == end else result_of(node)

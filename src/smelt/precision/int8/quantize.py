@@ -1,4 +1,4 @@
-"""Give the products of a model fewer bits within an error of its outputs."""
+"""Quantize products of a model as long as the error of its outputs stays within a limit."""
 
 from __future__ import annotations
 
@@ -55,7 +55,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Result:
-    """The quantized ``model``, its measured ``error``, and how it came about."""
+    """The quantized ``model``, its measured ``error``, and the record of the search.
+
+    ``chosen`` are the forms of candidates, ``kept`` the reasons of products that stay in float.
+    ``alone`` and ``curve`` are the measured steps and sets; see ``Search``. ``note`` says where the
+    data are from. ``runs`` counts the runs of the search.
+    """
 
     model: ir.Model
     error: float
@@ -79,8 +84,9 @@ def quantize_within(
 ) -> Result:
     """Return ``model`` with as many products in fewer bits as the ``limit`` allows.
 
-    The model has an opset of at least 13, of 21 for int4. It is changed. Raises UsageError E677 if
-    no product fits, with the error of the first step, and E678 if the model has no such product.
+    The model has an opset of at least 13, of 21 for int4; the function names its values.
+    Raises UsageError E677 if no product fits, with the error of the first step, and E678 if the
+    model has no such product.
     """
     name_values(model)
     say("measuring ranges")
@@ -151,7 +157,7 @@ def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
 
 
 def _sizes(model: ir.Model, sample: Sample) -> Mapping[str, int]:
-    """Return the sizes of symbolic dims in ``sample``."""
+    """Return the size of each symbolic dim of the inputs for the shapes in ``sample``."""
     interface = interface_of(model)
     pairs = zip(interface.inputs, sample, strict=True)
     given = {port.name: value for port, value in pairs if value is not None}
@@ -159,7 +165,7 @@ def _sizes(model: ir.Model, sample: Sample) -> Mapping[str, int]:
 
 
 def _parameters(ranges: Ranges, format_: Format) -> dict[str, Parameters]:
-    """Return the parameters of each value whose measured range is finite."""
+    """Return, by name, the parameters of each float32 value with a finite measured range."""
     return {
         str(value.name): activation_parameters(
             measured.smallest, measured.largest, signed=format_.signed
@@ -186,8 +192,9 @@ def _written_within(
 ) -> tuple[ir.Model, float]:
     """Return the model with the chosen forms, and its error in ONNX Runtime.
 
-    The last choices are taken back while the written model exceeds the limit. Raises UsageError
-    E677 if none is left.
+    Integer kernels round differently from the emulation in the search. So the written model is
+    measured, and the last choice is dropped until the error is within the limit. Raises UsageError
+    E677 if no choice is left.
     """
     measure = search.measure
     while search.chosen:

@@ -1,7 +1,8 @@
 """Choose forms of candidates so that the error of the outputs stays within a limit.
 
 1. Each candidate's error is measured alone, in each of its forms.
-2. Steps are sorted by error squared over gain, because errors of different nodes add like squares.
+2. Steps are sorted by error squared over gain. Errors of different nodes are nearly independent,
+   so their squares add.
 3. The longest prefix within the limit is found by bisection, each time with the true error.
 4. Later steps are tried one by one, as long as some of them fit.
 """
@@ -19,21 +20,21 @@ from smelt.precision.int8.measure import Measure
 Gain = Literal["time", "bytes"]
 
 MISSES = 12
-"""Steps that may exceed the limit one after another before the search ends."""
+"""The search ends when so many steps in a row exceed the limit."""
 
-RUNS = 2_000_000_000_000
-"""Multiplications that measuring all candidates alone may take, so that it takes minutes."""
+MAC_BUDGET = 2_000_000_000_000
+"""MACs that measuring each candidate alone may take: some minutes."""
 
 MOST_SAMPLES = 8
 """The most samples on which candidates are measured alone."""
 
 PREFERENCE = {"static": 1.0, "dynamic": 0.9, "weights": 0.0}
-"""The part of its multiplications that a form computes in fewer bits, to compare forms."""
+"""The relative gain in time of a MAC by form: ``dynamic`` also computes a range in each run."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A candidate in a form: its error alone and its gain."""
+    """A candidate in a form: the error if only this candidate is changed, and the gain."""
 
     candidate: Candidate
     form: str
@@ -47,7 +48,10 @@ class Step:
 
 
 class Point(NamedTuple):
-    """A measured set: its number of candidates, bytes saved, multiplications, and error."""
+    """A measured set of candidates: its size, bytes saved, MACs in fewer bits, and error.
+
+    ``last`` is the name of the last candidate of the set.
+    """
 
     candidates: int
     bytes_saved: int
@@ -58,7 +62,11 @@ class Point(NamedTuple):
 
 @dataclass
 class Search:
-    """The state of a search: chosen forms in order, errors alone, and the points measured."""
+    """The state of a search for forms whose error is at most ``limit``.
+
+    ``chosen``: forms in the order of their choice. ``alone``: each candidate and form measured by
+    itself. ``curve``: the measured sets. ``too_much``: errors of candidates that did not fit.
+    """
 
     measure: Measure
     limit: float
@@ -87,7 +95,7 @@ class Search:
         """Return a step for each candidate and form, with the error of only it."""
         pairs = [(each, form) for each in candidates for form in each.forms]
         work = max(sum(each.macs for each in candidates), 1) * max(len(pairs), 1)
-        count = max(1, min(MOST_SAMPLES, RUNS // work))
+        count = max(1, min(MOST_SAMPLES, MAC_BUDGET // work))
         steps = []
         for index, (candidate, form) in enumerate(pairs, 1):
             self.measure.say(f"error of {index:,} of {len(pairs):,} forms: {candidate.name} {form}")
@@ -96,13 +104,17 @@ class Search:
         return steps
 
     def _gain(self, candidate: Candidate, form: str) -> float:
-        """Return what ``form`` saves: multiplications in float, or bytes."""
+        """Return what ``form`` saves: weighted MACs in float, or bytes."""
         if form == "weights" or self.gain == "bytes":
             return candidate.bytes_saved
         return candidate.macs * PREFERENCE[form]
 
     def _add(self, steps: Sequence[Step]) -> None:
-        """Add the steps that fit, in the order of their cost, to the chosen forms."""
+        """Add the steps that fit, in the order of their cost, to the chosen forms.
+
+        First, a bisection finds the longest prefix of steps that fits. Its first trial is all
+        steps. Later steps are then tried one by one. A gain in bytes may replace a chosen form.
+        """
         upgrade = self.gain == "bytes"
         left = [
             step
@@ -111,7 +123,8 @@ class Search:
         ]
         fits, too_many = 0, len(left) + 1
         while too_many - fits > 1:
-            middle = (fits + too_many) // 2 if fits or too_many <= len(left) else len(left)
+            is_first_trial = not fits and too_many > len(left)
+            middle = len(left) if is_first_trial else (fits + too_many) // 2
             if self._try(left[:middle]):
                 fits = middle
             else:
@@ -142,7 +155,7 @@ class Search:
 
 
 def _best_forms(steps: Sequence[Step]) -> list[Step]:
-    """Return one step per candidate: the form of the least cost."""
+    """Return one step per candidate: the step in the form with the least cost."""
     best: dict[Candidate, Step] = {}
     for step in steps:
         known = best.get(step.candidate)

@@ -21,7 +21,11 @@ from smelt.precision.int8.write import Format, Writer
 
 @dataclass(frozen=True)
 class Switched:
-    """The ``model``, and the names of its switches by what they turn on."""
+    """The ``model``, and its switches, which are bool inputs.
+
+    ``switches`` maps (kind, name) to the name of an input. The kinds are "result", "weight" and the
+    forms of operands, "static" and "dynamic"; the name is of the value or node that is switched.
+    """
 
     model: ir.Model
     switches: Mapping[tuple[str, str], str]
@@ -50,7 +54,10 @@ def switched(
     switches: dict[tuple[str, str], str] = {}
 
     def switch(b: Builder, kind: str, name: str, value: ir.Value, on: Branch) -> ir.Value:
-        """Return an If on a new input: the result of ``on``, or ``value``."""
+        """Return the result of ``on`` if a new bool input is true, else ``value``.
+
+        ``kind`` and ``name`` say what the input turns on; see ``Switched.settings``.
+        """
         flag = b.input(f"switch_{len(switches)}", ir.DataType.BOOL, ir.Shape([]))
         switches[kind, name] = str(flag.name)
         return _choose(b, flag, on, value)
@@ -102,7 +109,7 @@ def _choose(b: Builder, flag: ir.Value, on: Branch, off: ir.Value) -> ir.Value:
 
 
 def _switch_weight(writer: Writer, node: ir.Node, candidate: Candidate, switch: Switch) -> None:
-    """Put a switch between ``node`` and its weight; behind a Gather of weights."""
+    """Put a switch between ``node`` and its weight, or behind a Gather of weight rows."""
     weight = weight_of(node, writer.constants)
     assert isinstance(weight, Weight)
     form = candidate.forms[0] if candidate.forms[0] != "dynamic" else candidate.forms[-1]

@@ -19,7 +19,7 @@ from smelt.precision.int8.linear import Codes, Parameters, int4_blocks, weight_c
 from smelt.precision.int8.plan import Plan
 
 BIAS_LIMIT = float(1 << 30)
-"""The largest code of a bias; scales of weights grow until it is kept."""
+"""The largest code of a bias; scales of weights grow until all codes are within it."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ class Writer:
     _stored: dict[int, tuple[np.ndarray, ir.Value]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Store the values by name, and the successor of each node before new nodes come."""
         nodes = list(self.model.graph)
         self._shapes = ShapeInference(self.model)
         self._next = dict(zip(nodes, [*nodes[1:], None], strict=True))
@@ -119,7 +120,10 @@ class Writer:
         return b.op("Mul", b.cast(rows, ir.DataType.FLOAT), scales)
 
     def _least_scale(self, node: ir.Node, source: str) -> np.ndarray | None:
-        """Return the least scales with which the bias of ``node`` fits 32 bits; None without."""
+        """Return the least weight scales with which the bias of ``node`` fits int32; None without.
+
+        A bias has codes ``bias / (activation scale * weight scale)``, of at most ``BIAS_LIMIT``.
+        """
         bias = self.constants.get(optional_input(node, 2), None)
         if bias is None or node.op_type not in ("Conv", "Gemm") or bias.ndim != 1:
             return None
@@ -158,7 +162,10 @@ def write_plan(
 
 
 def _write_activations(writer: Writer, plan: Plan, nodes: list[ir.Node]) -> None:
-    """Put a round trip behind results, for all readers, and operands, for static products."""
+    """Quantize and dequantize the activations of ``plan``.
+
+    All readers of a result read its rounded copy; only static products read that of an operand.
+    """
     for name in plan.results:
         value = writer.values[name]
         uses = list(value.uses())
@@ -181,7 +188,10 @@ def _write_activations(writer: Writer, plan: Plan, nodes: list[ir.Node]) -> None
 
 
 def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None:
-    """Store a constant bias of ``node`` as int32, in the scale of its products."""
+    """Store a constant bias of ``node`` as int32 codes.
+
+    Its scale is activation scale * weight scale, so that integer kernels add it to their sums.
+    """
     bias = writer.constants.get(optional_input(node, 2), None)
     if bias is None or node.op_type not in ("Conv", "Gemm") or bias.ndim != 1:
         return
@@ -196,7 +206,10 @@ def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None
 
 
 def _write_dynamic(writer: Writer, node: ir.Node, weight: Weight) -> None:
-    """Replace a product by MatMulInteger on an operand that is quantized as the model runs."""
+    """Replace a product by MatMulInteger on an operand that each run quantizes by its own range.
+
+    The result is ``MatMulInteger(codes, weights) * (operand scale * weight scales) + bias``.
+    """
     codes = writer.codes_of(node, weight, "dynamic", "")
     b, stem = writer.before(node), str(weight.value.name)
     matrix = codes.codes if codes.axis == 1 else np.ascontiguousarray(codes.codes.T)
@@ -219,7 +232,7 @@ def _replace(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
 
 
 def _move_outputs(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
-    """Return ``new`` instead of ``old`` where the model returns ``old``, under its name."""
+    """Let the model return ``new`` instead of ``old``, under the same output name."""
     outputs = model.graph.outputs
     if not old.is_graph_output():
         return
