@@ -32,7 +32,8 @@ from rich.console import Console
 from rich.table import Table
 
 import smelt
-from smelt.precision.data import Data, Sample, calibration_data
+from smelt.precision.batches import Sample
+from smelt.precision.data import Data, calibration_data
 from smelt.precision.error import relative_error
 from smelt.runtime.array_files import read_arrays
 

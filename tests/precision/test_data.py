@@ -22,6 +22,13 @@ f (float[B,3] x, float[B,3] z) => (float[B,3] y) { y = Add(x, z) }"""
 SEQUENCE = """<ir_version: 8, opset_import: ["" : 17]>
 f (float[T,3] x) => (float[3,T] y) { y = Transpose(x) }"""
 
+RUNNING_SUM = """<ir_version: 8, opset_import: ["" : 17]>
+f (float[T,3] x) => (float[T,3] y)
+<int64 axis = {0}> { y = CumSum(x, axis) }"""
+NAMELESS = ONE.replace("float[B,3] y", "float[rows,3] y")
+OF_ALL_ROWS = """<ir_version: 8, opset_import: ["" : 17]>
+f (float[B,3] x) => (float[B,3] y, float[1,3] m) { y = Relu(x) m = ReduceMean<axes=[0]>(x) }"""
+
 
 def loaded(text: str) -> Any:
     return smelt.load(onnx.parser.parse_model(text))
@@ -64,6 +71,9 @@ def test_the_split_is_the_same_each_time() -> None:
         (TWO, {"x": rows(4), "z": rows(4)}, [2], [2]),
         (TWO, [(rows(1), rows(1)), (rows(1), rows(1))], [1], [1]),
         (SEQUENCE, [{"x": rows(5)}, {"x": rows(4)}], [5], [4]),
+        (RUNNING_SUM, [rows(20), rows(12)], [20], [12]),
+        (NAMELESS, rows(4), [2], [2]),
+        (OF_ALL_ROWS, [rows(4), rows(9)], [4], [9]),
     ],
 )
 def test_data_of_many_forms(
@@ -118,6 +128,8 @@ def test_without_data_inputs_are_drawn_and_it_is_said() -> None:
         (TWO, rows(2), "E632", "has no name"),
         (ONE, rows(2) * np.nan, "E684", "hold NaN"),
         (ONE, rows(1), "E684", "one sample"),
+        (RUNNING_SUM, rows(6), "E684", "one sample"),
+        (SEQUENCE, rows(6), "E684", "one sample"),
         (ONE, [], "E684", "no sample"),
         (ONE, "missing.npz", "E617", "cannot read"),
     ],

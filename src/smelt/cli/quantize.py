@@ -32,7 +32,8 @@ Calibrate = Annotated[
     typer.Option(
         metavar="DATA",
         help="A .npz, .npy or .pb file with inputs, or a folder of them. Repeatable. "
-        "Each second sample is held apart to measure the error.",
+        "Each second sample is held apart to measure the error. An array whose first dim is a "
+        "batch holds a sample a row; any other array of the input's rank is one sample.",
     ),
 ]
 Held = Annotated[

@@ -6,7 +6,6 @@ at random, and ``Data.note`` says so.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,21 +21,16 @@ from smelt.check.random_cases import random_cases
 from smelt.check.samples import cases_of
 from smelt.errors import UsageError
 from smelt.ir.floats import is_float
+from smelt.precision.batches import Batches, Sample
 from smelt.precision.data_files import read_samples
 from smelt.runtime.inputs import Mode
-from smelt.runtime.interface import Interface, Port, Value, interface_of
+from smelt.runtime.interface import Interface, interface_of
 
 Source: TypeAlias = "str | Path | np.ndarray | Mapping[str, Any] | Iterable[Any]"
 """A file, a folder, an array for the only input, arrays by input name, or several of these."""
 
-Sample: TypeAlias = Sequence[Value]
-"""One value per input of the model, in order: the inputs of one run."""
-
 FEWEST = 2
 """The fewest samples that can be split: one to calibrate on, and one held apart."""
-
-BATCH = 8
-"""The most rows of one run if the batch size is open."""
 
 DRAWN: tuple[Mode, ...] = ("normal", "wide", "sparse")
 """The distributions of drawn inputs; each is drawn for calibration and again to measure errors."""
@@ -72,17 +66,19 @@ def calibration_data(
 ) -> Data:
     """Return the data in ``source`` for ``model``, split in two; ``held`` gives the second part.
 
-    Without ``held``, each second run of ``source`` is held apart. Without ``source``, inputs are
+    Without ``held``, each second run of ``source`` is held apart. An array whose first dim is a
+    batch holds one sample a row, otherwise one sample. Without ``source``, inputs are
     drawn at random at the sizes ``dims``. Raises UsageError E632 for names, types or shapes that
     the model does not take, E617 for unreadable files, E684 for NaN or too few samples.
     """
     if source is None:
         return drawn_data(model, dims=dims, seed=seed)
     interface = interface_of(model)
-    runs = _runs_of(interface, source)
+    batches = Batches(model)
+    runs = _runs_of(interface, batches, source)
     total = sum(count for _, count in runs)
     if held is not None:
-        apart = _runs_of(interface, held)
+        apart = _runs_of(interface, batches, held)
         rows = sum(count for _, count in apart)
         note = f"calibrated on {_counted(total)}, error measured on {_counted(rows)} of their own"
         samples = tuple(sample for sample, _ in runs)
@@ -92,7 +88,8 @@ def calibration_data(
             "E684",
             "the data hold one sample: none is left to measure the error on",
             why="an error measured on the calibration data would look smaller than it is",
-            fix="give at least two samples, or a second file with --held FILE",
+            fix="give at least two samples, or a second file with --held FILE; an array is one "
+            "sample unless its first dim is a batch",
         )
     return _split(runs, total)
 
@@ -152,8 +149,8 @@ def _counted(count: int) -> str:
     return f"{count:,} sample" + ("s" if count != 1 else "")
 
 
-def _runs_of(interface: Interface, source: Source) -> list[tuple[Sample, int]]:
-    """Return the checked runs in ``source`` as (sample, rows), at most ``BATCH`` rows each."""
+def _runs_of(interface: Interface, batches: Batches, source: Source) -> list[tuple[Sample, int]]:
+    """Return the checked runs in ``source`` as (sample, rows)."""
     samples = [_by_name(interface, sample) for sample in read_samples(source, interface)]
     if not samples:
         raise UsageError(
@@ -165,9 +162,8 @@ def _runs_of(interface: Interface, source: Source) -> list[tuple[Sample, int]]:
     cases = cases_of(interface, samples)
     for case in cases:
         _refuse_nan(interface, case)
-    batched = _batch_inputs(interface)
     parts = FEWEST if len(cases) == 1 else 1
-    return [part for case in cases for part in _batches(case.values, batched, parts)]
+    return [part for case in cases for part in batches.cut(case.values, parts)]
 
 
 def _by_name(interface: Interface, sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -201,61 +197,3 @@ def _refuse_nan(interface: Interface, case: ComparisonInputs) -> None:
                 why="neither a range nor an error can be measured with NaN",
                 fix="leave out the samples with NaN, or replace NaN as the application does",
             )
-
-
-def _batch_inputs(interface: Interface) -> tuple[bool, ...]:
-    """Return for each input if its first dim is the batch dim, by which samples may be cut.
-
-    All False without a batch dim. A batch dim is the one name among the open first dims of inputs,
-    if some output has an open first dim, too (of any name, because exporters often lose it). An
-    input that also uses the name on another axis cannot be cut.
-    """
-    first = [_first_dim(port) for port in interface.inputs]
-    open_outputs = [
-        port
-        for port in interface.outputs
-        if port.shape and isinstance(port.shape[0], ir.SymbolicDim)
-    ]
-    names = [name for name in first if name is not None]
-    if not open_outputs or len(set(names)) != 1:
-        return tuple(False for _ in first)
-    inside = {
-        str(dim.value)
-        for port in interface.inputs
-        for dim in (port.shape or ())[1:]
-        if isinstance(dim, ir.SymbolicDim)
-    }
-    return tuple(name == names[0] and name not in inside for name in first)
-
-
-def _first_dim(port: Port) -> str | None:
-    """Return the name of the open first dim of ``port``, None if it has none."""
-    if port.kind != "tensor" or not port.shape or not isinstance(port.shape[0], ir.SymbolicDim):
-        return None
-    return port.shape[0].value
-
-
-def _batches(values: Sample, batched: Sequence[bool], parts: int) -> list[tuple[Sample, int]]:
-    """Return ``values`` cut along the batch dim into runs, each as (values, number of rows).
-
-    There are at least ``parts`` runs if there are as many rows; each has at most ``BATCH`` rows.
-    """
-    batch_sizes = {
-        len(value)
-        for value, has_batch in zip(values, batched, strict=True)
-        if has_batch and isinstance(value, np.ndarray)
-    }
-    if len(batch_sizes) != 1:
-        return [(values, 1)]
-    (rows,) = batch_sizes
-    if not rows:
-        return [(values, 0)]
-    step = min(BATCH, math.ceil(rows / parts))
-    runs: list[tuple[Sample, int]] = []
-    for start in range(0, rows, step):
-        part = [
-            value[start : start + step] if has_batch and isinstance(value, np.ndarray) else value
-            for value, has_batch in zip(values, batched, strict=True)
-        ]
-        runs.append((part, min(step, rows - start)))
-    return runs

@@ -251,6 +251,15 @@ def test_the_first_step_is_told_if_nothing_fits() -> None:
     with pytest.raises(UsageError, match="no product gets fewer bits") as raised:
         smelt.quantize(model("matmul"), data("matmul"), within=1e-9)
     assert "the first step, y" in raised.value.at[0]
+    limit = raised.value.fix.removeprefix("allow more: --within ")
+    assert limit.endswith("%")
+    assert smelt.quantize(model("matmul"), data("matmul"), within=limit).chosen
+
+
+def test_errors_alone_are_measured_on_samples_of_the_whole_data() -> None:
+    samples = [{"x": 0 * each["x"]} for each in data("matmul", 20)] + data("matmul", 20)
+    result = smelt.quantize(model("matmul"), samples, within="9%", activations="static")
+    assert all(step.error > 0 for step in result.alone)
 
 
 @pytest.mark.parametrize("name", ["matmul", "gemm", "convolutions"])

@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from smelt.precision.data import Sample
+from smelt.precision.batches import Sample
 from smelt.precision.error import Metric, Outputs
 from smelt.precision.int8.candidates import Candidate
 from smelt.precision.int8.plan import Plan, make_plan
 from smelt.precision.int8.switches import Switched
 from smelt.runtime.onnxruntime import OnnxRuntime
+
+SEED = 0
+"""The seed by which samples are drawn for errors alone."""
 
 Chosen = Mapping[Candidate, str]
 """The form of each candidate that gets fewer bits."""
@@ -59,24 +62,32 @@ class Measure:
         return make_plan(self.model, chosen, self.measured, links=self.links)
 
     def error(self, chosen: Chosen, count: int | None = None) -> float:
-        """Return the error with the ``chosen`` forms on the first ``count`` samples, else on all.
+        """Return the error with the ``chosen`` forms on ``count`` drawn samples, else on all.
 
         Labels fit all samples only, so a metric that needs all takes all.
         """
-        samples = self.samples[: None if self.metric.needs_all else count]
-        key = frozenset(chosen.items()), len(samples)
+        places = self._places(None if self.metric.needs_all else count)
+        key = frozenset(chosen.items()), len(places)
         if key not in self._known:
-            self._known[key] = self._measure(chosen, samples)
+            self._known[key] = self._measure(chosen, places)
         return self._known[key]
 
-    def _measure(self, chosen: Chosen, samples: Sequence[Sample]) -> float:
-        """Return the error of the switched model on ``samples`` with the ``chosen`` forms on."""
+    def _places(self, count: int | None) -> Sequence[int]:
+        """Return the places of ``count`` samples, drawn over all of them, the same each time."""
+        total = len(self.samples)
+        if count is None or count >= total:
+            return range(total)
+        drawn = np.random.default_rng(SEED).permutation(total)[:count]
+        return sorted(int(place) for place in drawn)
+
+    def _measure(self, chosen: Chosen, places: Sequence[int]) -> float:
+        """Return the error of the ``chosen`` forms on the samples at ``places``."""
         settings = self.switched.settings(chosen, self.plan(chosen))
         names = [port.name for port in self.run.interface.inputs]
         flags = [settings[name] for name in names if name in settings]
         results: list[Mapping[str, np.ndarray]] = []
-        for sample in samples:
-            values = self.run(*sample, *flags)
+        for place in places:
+            values = self.run(*self.samples[place], *flags)
             self.runs += 1
             results.append(
                 {
@@ -85,7 +96,7 @@ class Measure:
                     if isinstance(value, np.ndarray)
                 }
             )
-        return self.metric(self.reference[: len(samples)], results)
+        return self.metric([self.reference[place] for place in places], results)
 
     @property
     def reference_names(self) -> Sequence[_Named]:

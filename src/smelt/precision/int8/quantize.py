@@ -12,7 +12,8 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.ir.cloning import clone_model
 from smelt.ir.names import name_values
-from smelt.precision.data import Data, Sample
+from smelt.precision.batches import Sample
+from smelt.precision.data import Data
 from smelt.precision.error import Metric
 from smelt.precision.int8.candidates import Candidate, Found, find_candidates
 from smelt.precision.int8.linear import Parameters, activation_parameters
@@ -198,26 +199,40 @@ def _written_within(
     """
     measure = search.measure
     while search.chosen:
-        written = clone_model(model)
-        plan = make_plan(written, search.chosen, measure.measured, links=settings.links)
-        write_plan(written, plan, parameters, settings.format)
-        measure.say(f"checking {len(search.chosen):,} products in integers")
-        run = OnnxRuntime(clone_model(written), consume=True, optimized=True, threads=0)
-        error = measure.metric(measure.reference, outputs_of(run, measure.samples))
+        written, error = _written(model, search.chosen, measure, parameters, settings)
         if error <= search.limit:
             return written, error
-        dropped = search.drop_last()
-        if dropped is not None:
-            search.too_much[dropped] = error
+        search.too_much[search.drop_last()] = error
     least = min(search.alone, key=lambda step: step.error)
+    _, error = _written(model, {least.candidate: least.form}, measure, parameters, settings)
     text = measure.metric.text
+    more = f"{105 * error:.3g}%" if measure.metric.unit == "ratio" else f"{1.05 * error:.3g}"
     raise UsageError(
         "E677",
         f"no product gets fewer bits within {text(search.limit)}",
-        at=f"the first step, {least.candidate.name} ({least.form}), costs {text(least.error)}",
+        at=f"the first step, {least.candidate.name} ({least.form}), costs {text(error)}",
         why="each product alone already exceeds the limit",
-        fix=f"allow more: --within {least.error * 1.05:.3g}",
+        fix=f"allow more: --within {more}",
     )
+
+
+def _written(
+    model: ir.Model,
+    chosen: Mapping[Candidate, str],
+    measure: Measure,
+    parameters: Mapping[str, Parameters],
+    settings: Settings,
+) -> tuple[ir.Model, float]:
+    """Return a copy of ``model`` with the ``chosen`` forms, and its error in ONNX Runtime.
+
+    The error may be larger than that of the switched model: ONNX Runtime fuses what is written.
+    """
+    written = clone_model(model)
+    plan = make_plan(written, chosen, measure.measured, links=settings.links)
+    write_plan(written, plan, parameters, settings.format)
+    measure.say(f"checking {len(chosen):,} products in integers")
+    run = OnnxRuntime(clone_model(written), consume=True, optimized=True, threads=0)
+    return written, measure.metric(measure.reference, outputs_of(run, measure.samples))
 
 
 def _reasons(search: Search, candidates: Sequence[Candidate]) -> dict[str, str]:

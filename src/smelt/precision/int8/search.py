@@ -84,12 +84,9 @@ class Search:
         for steps in (computed, stored) if self.gain == "time" else (stored, computed):
             self._add(_best_forms(steps))
 
-    def drop_last(self) -> Candidate | None:
-        """Remove and return the candidate that was chosen last; None if there is none."""
-        if not self.chosen:
-            return None
-        candidate, _ = self.chosen.popitem()
-        return candidate
+    def drop_last(self) -> Candidate:
+        """Remove and return the candidate that was chosen last."""
+        return self.chosen.popitem()[0]
 
     def _measure_alone(self, candidates: Sequence[Candidate]) -> list[Step]:
         """Return a step for each candidate and form, with the error of only it."""
