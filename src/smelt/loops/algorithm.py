@@ -1,6 +1,7 @@
 """Algorithms: stages, each with an expression that gives one element of its buffer.
 
-An index is a ``Dim`` whose atoms are names of axes: ``h.at * 2 + k.at - 1`` has bounds, and is C.
+An index is a ``Dim`` whose atoms are names of axes, for instance ``h.at * 2 + k.at - 1``. Its
+bounds follow from the extents of the axes, and its text is C.
 """
 
 from __future__ import annotations
@@ -75,8 +76,9 @@ class Apply:
 class Reduce:
     """``body`` at all indices of ``axes``, combined by ``monoid``.
 
-    The first is ``start``, or the identity. With ``place``, the largest element and its place: the
-    result is a pair. Elements are also stored at ``keep``.
+    - ``start``: the element that the reduction begins with; without it, the monoid's identity.
+    - ``place``: the index to return with the largest element, as in ArgMax; the result is a pair.
+    - ``keep``: a Load whose buffer also gets each element of ``body``.
     """
 
     monoid: Monoid
@@ -108,7 +110,7 @@ Expression: TypeAlias = Load | Number | Apply | Reduce | Let | Variable
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What is stored instead of a value: ``operator`` of it and of further ``operands``."""
+    """A last step of a stage: ``operator`` of the stage's value and of further ``operands``."""
 
     operator: Operator
     operands: tuple[Load, ...] = ()
@@ -116,9 +118,10 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Stage:
-    """The buffer ``to`` has ``value`` at each index of ``axes``, the first of which are its dims.
+    """The computation of the buffer ``to``: ``value`` at each index of ``axes``, its dims.
 
-    ``places`` is where the second of a pair is stored. Each store applies the ``epilogue``.
+    ``places`` is the buffer for the second result of a reduction with a ``place``. Each store
+    applies the ``epilogue``.
     """
 
     to: Buffer
@@ -172,7 +175,7 @@ def loads(value: Expression) -> Iterator[Load]:
 
 
 def replaced(value: Expression, old: Expression, new: Expression) -> Expression:
-    """Return ``value`` with ``new`` for ``old``."""
+    """Return ``value`` with ``new`` for ``old``, which is not looked for inside of a reduction."""
     if value == old:
         return new
     if isinstance(value, Apply):
@@ -181,7 +184,7 @@ def replaced(value: Expression, old: Expression, new: Expression) -> Expression:
 
 
 def at_place(value: Expression, places: Mapping[str, Dim]) -> Expression:
-    """Return ``value`` with numbers for axes; it has no reduction."""
+    """Return ``value``, which has no reduction, with the indices ``places`` for axes by name."""
     if isinstance(value, Load):
         return replace(value, index=tuple(substituted(each, places) for each in value.index))
     if isinstance(value, Apply):
@@ -190,7 +193,10 @@ def at_place(value: Expression, places: Mapping[str, Dim]) -> Expression:
 
 
 def factor(index: Dim, name: str) -> Dim:
-    """Return what ``name`` is multiplied by in ``index``: a polynomial without it, linear in it."""
+    """Return the coefficient of axis ``name`` in ``index``: 2 for h in ``h * 2 + k``.
+
+    ``index`` is a polynomial of degree at most 1 in ``name``; the coefficient may have other atoms.
+    """
     if not isinstance(index, Size):
         return 0
     total: Dim = 0

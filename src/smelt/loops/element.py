@@ -31,10 +31,10 @@ from smelt.loops.schedule import InLanes, Partial, RowFunction
 from smelt.program.run_sizes import Dim, Size, ceil_div, larger, same, smaller
 
 ODD = {LANES: "odd", ONE: "odd_one"}
-"""The variables that note NaN, by width."""
+"""The C variables that record whether an element was NaN, by width."""
 
 FOUND = "found"
-"""The variable of the place of the largest element."""
+"""The C variable with the index of the largest element."""
 
 STORED = Variable("stored")
 """The value that an epilogue is applied to."""
@@ -44,13 +44,17 @@ STORED = Variable("stored")
 class Element:
     """The state of the statements of one element.
 
+    - ``watching``: record NaN for monoids whose vector form loses NaN.
+    - ``watches``: the variables that record NaN, by width, as far as they are in use.
     - ``stored``: the first index and the strides of each stage that is computed in an array.
-    - ``bounds``: first and end of each open reduction, as far as it reads inside of its buffer.
-    - ``watching``: note NaN of monoids that lose it; ``watches`` are the widths at which some was.
-    - ``spread``: the vectors of numbers that do not vary along a vector.
-    - ``parts``: how reductions run along their innermost axis. ``lets``: named values.
-    - ``lane``: the array of the partial results of the last of these reductions.
-    - ``along``: the innermost axis, which vectors lie along; ``flat``: how far its index is moved.
+    - ``bounds``: first index and end of each reduction axis, where its reads are inside of buffers.
+    - ``parts``: the directive for a reduction's innermost loop, by the name of its axis.
+    - ``lets``: the values of variables that a ``Let`` or an epilogue has named.
+    - ``spread``: the vectors that have one number in all lanes, by the read of this number.
+    - ``lane``: the array of the partial results of the last reduction with a ``Partial``.
+    - ``along``: the innermost axis, along which vectors lie.
+    - ``flat``: the number that is subtracted from offsets while one loop runs over all rows.
+    - ``count``: the number of variables named so far.
     """
 
     type: ElementType
@@ -75,7 +79,7 @@ class Element:
         return offset(strides, [at - low for at, low in zip(index, first, strict=True)])
 
     def stored_at(self, stage: Stage) -> Dim:
-        """Return where the element of a stage is stored."""
+        """Return the offset at which the element of a stage is stored."""
         return self.offset(stage.to, [axis.at for axis in stage.axes]) - self.flat
 
     def store(
@@ -86,10 +90,10 @@ class Element:
         places: Mapping[str, Dim] | None = None,
         room: Dim | None = None,
     ) -> list[nest.Statement]:
-        """Return the store of the element of a stage, or of as many as ``width``.
+        """Return the statements that store one element of a stage, or one vector.
 
-        ``places`` has indices instead of axes. An epilogue that has no form for vectors is left to
-        ``finished``.
+        ``places`` has indices instead of axes; ``room`` elements may be stored at most. An epilogue
+        without a form for vectors is left to ``finished``.
         """
         at, epilogue = substituted(self.stored_at(stage), places or {}), stage.epilogue
         statements = list[nest.Statement]()
@@ -101,10 +105,9 @@ class Element:
         return [*statements, nest.Store(stage.to.name, at, value, stage.to.type, width, room)]
 
     def finished(self, stage: Stage) -> list[nest.Statement]:
-        """Return the loop that applies an epilogue to a stage whose vectors were stored without it,
-        and to the gaps between its rows.
+        """Return the loop that applies an epilogue to a stage whose vectors were stored without it.
 
-        No operand may vary along the stage: the result may overwrite it.
+        The loop includes gaps between rows. No operand may vary: the result may overwrite it.
         """
         if has_epilogue(stage, LANES):
             return []
@@ -164,16 +167,19 @@ class Element:
         return [*statements, nest.Declare(name.name, value, value.type, name.width)], name
 
     def operand(self, reduce: Reduce, width: str) -> tuple[list[nest.Statement], nest.Value]:
-        """Return the value that a reduction combines: an operator's result that is read once stays
-        in one statement with the sum, which compilers may contract."""
+        """Return the statements that compute the value that a reduction combines, and the value.
+
+        An operator's result that is read once is not named: it stays in one statement with the sum,
+        so that compilers may contract a product and a sum.
+        """
         statements, value = self.value(reduce.body, width)
-        once = reduce.monoid.in_loop.c.count("{0}") == 1 and reduce.keep is None
-        if not (isinstance(value, nest.Call) and once):
+        is_read_once = reduce.monoid.in_loop.c.count("{0}") == 1 and reduce.keep is None
+        if not (isinstance(value, nest.Call) and is_read_once):
             statements, value = self.named(statements, value)
         return [*statements, *self.kept(reduce, value, width)], value
 
     def kept(self, reduce: Reduce, value: nest.Value, width: str) -> list[nest.Statement]:
-        """Return the store of an element that a reduction keeps."""
+        """Return the store of a reduced element into the buffer of ``reduce.keep``, if given."""
         if reduce.keep is None:
             return []
         assert isinstance(reduce.keep, Load)
@@ -222,11 +228,12 @@ class Element:
         return body
 
     def open(self, stage: Stage, unopened: Collection[str], axis: str = "") -> list[nest.Statement]:
-        """Return the bounds of reductions that are known at an index of ``axis``, the last opened.
+        """Return the declarations of reduction bounds that the index of ``axis``, now open, gives.
 
-        A reduction whose body reads only inside of a buffer runs from ``low`` to ``high`` of its
-        axis: the buffer has no elements at other places. ``unopened`` are the axes of loops further
-        inside; bounds that depend on these wait.
+        An axis k that reads index ``offset + step * k`` of a dim of ``size`` elements runs from
+        ``max(0, ceil(-offset / step))`` to ``min(extent, ceil((size - offset) / step))``: elsewhere
+        the index is outside of the buffer. ``unopened`` are the axes of loops further inside;
+        bounds that depend on these are declared there.
         """
         statements: list[nest.Statement] = []
         for reduce, load in _read_inside(stage.value):
@@ -248,10 +255,10 @@ class Element:
 
 
 def inside(stage: Stage, axis: str, start: Dim, stop: Dim) -> tuple[Dim, Dim]:
-    """Return the part of a range of ``axis`` at which the stage reads inside of its buffers.
+    """Return the first index and the end of the part of ``axis`` whose reads are inside of buffers.
 
-    It is empty if its end is below its start. Indices that a reduction's axis is part of are left
-    to its bounds.
+    The part is empty if the end is below the first index. Indices that contain the axis of a
+    reduction are left to the bounds of the reduction (``Element.open``).
     """
     low, high = start, stop
     for reduce, load in _read_inside(stage.value):
@@ -276,7 +283,7 @@ def declared(name: str, value: Dim) -> tuple[list[nest.Statement], Dim]:
 
 
 def _read_inside(value: Expression) -> Iterator[tuple[Reduce, Load]]:
-    """Yield the reads of buffers that have no elements outside, with their reductions."""
+    """Yield the reads whose index may be outside of their buffer, with their reductions."""
     for reduce in reductions(value):
         for load in loads(reduce.body):
             if load.buffer.outside:

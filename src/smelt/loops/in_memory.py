@@ -1,4 +1,10 @@
-"""Reductions whose results so far are in memory, while the loops over their axes run outside."""
+"""Reductions with partial results in memory, whose loops are around the loop over the results.
+
+```
+for (i) to[i] = identity;
+for (k) for (i) to[i] = to[i] + x[k, i];
+```
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from smelt.loops.regions import Range
 def start_in_memory(
     element: Element, stage: Stage, axis: Axis, range_: Range, short: bool = False
 ) -> nest.Statement:
-    """Return the loop that stores the identity of a reduction."""
+    """Return the loop over ``axis`` that stores the identity of a reduction in ``range_``."""
     type_ = stage.to.type
     start = nest.Constant(next(reductions(stage.value)).monoid.start(type_), type_)
     store = nest.Store(stage.to.name, element.stored_at(stage), start, type_)
@@ -24,8 +30,8 @@ def sum_in_memory(
 ) -> list[nest.Statement]:
     """Return a reduction whose loops are around the loop over ``axis``.
 
-    With ``is_reread``, results are in an array that the loops around read again: the form of
-    ``combine`` for numbers in memory is shorter.
+    With ``is_reread``, results are in an array that the loops around read again. The result so far
+    is then read into a variable first, because ``combine`` may use it twice.
     """
     type_, reduce, at = stage.to.type, next(reductions(stage.value)), element.stored_at(stage)
     statements, value = element.operand(reduce, ONE)

@@ -1,4 +1,4 @@
-"""Compute a nest on NumPy arrays, slowly and obviously: what the printed C must compute."""
+"""Compute a nest on NumPy arrays, one statement at a time; tests compare the printed C with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(
 
 
 def numpy_type(type_: ElementType) -> np.dtype[Any]:
-    """Return the type of NumPy that a C type is."""
+    """Return the NumPy type of a C type: ``float32`` for ``float``."""
     return np.dtype(_NUMPY.get(type_.name, type_.name.removesuffix("_t")))
 
 
@@ -80,9 +80,11 @@ class _Run:
         """Compute the statements that a condition chooses."""
         match statement:
             case nest.If(condition, then, otherwise):
-                chosen = isinstance(condition, str) and value_of(condition, self.values)
-                true = chosen if isinstance(condition, str) else self._value(condition)
-                self.block(then if true else otherwise)
+                if isinstance(condition, str):
+                    is_true = value_of(condition, self.values)
+                else:
+                    is_true = self._value(condition)
+                self.block(then if is_true else otherwise)
             case nest.When(condition, then, otherwise):
                 self.block(then if value_of(condition, self.values) else otherwise)
             case nest.IfNaN(watches, then):

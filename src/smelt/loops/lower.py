@@ -1,7 +1,7 @@
 """Make a nest of an algorithm and a schedule.
 
-Loops run over the axes of the result; stages are computed in the loops that the schedule names, as
-much of each as the loops inside read.
+Loops run over the axes of the result. A stage before the result is computed in the loop that the
+schedule names, and only the region that the loops inside read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def lower(algorithm: Algorithm, schedule: Schedule = ()) -> tuple[nest.Statement
 @dataclass
 class _Lowering:
     """The state of one lowering: ``ranges`` has start and end of each axis of the result whose loop
-    is not open yet."""
+    is not open yet; results along ``block`` are all computed at once in registers."""
 
     source: Algorithm
     schedule: Schedule
@@ -63,7 +63,8 @@ class _Lowering:
         ]
         self.element = Element(self.source.result.to.type, watching=bool(self.vectors))
         self.element.parts = {each.along: each for each in parts}
-        self.beside = {e.beside: e.count for e in parts if isinstance(e, Partial) and e.beside}
+        partials = [each for each in parts if isinstance(each, Partial) and each.beside]
+        self.rows_at_once = {each.beside: each.count for each in partials}
 
     def statements(self, opened: int = 0) -> tuple[nest.Statement, ...]:
         """Return the whole nest, inside of loops over the first ``opened`` axes of the result."""
@@ -86,7 +87,7 @@ class _Lowering:
         return (*before, *self._loops(result, axes), *after)
 
     def _loops(self, stage: Stage, axes: tuple[Axis, ...]) -> list[nest.Statement]:
-        """Return the loops over ``axes`` of the result, and what is computed in them."""
+        """Return the loops over ``axes`` of the result, with the stages computed in them."""
         if not axes:
             return self._element(stage, ONE)
         first, *inner = axes
@@ -115,7 +116,7 @@ class _Lowering:
         return [nest.For(axis.name, start, stop, tuple(body), shared=axis.name in self.shared)]
 
     def _block(self, axis: Axis, by: Dim) -> list[nest.Statement]:
-        """Return what declares the end of a block of ``axis``, and set its range."""
+        """Return the declaration of the end of a block of ``axis``; set its range to the block."""
         high = highest(axis.extent)
         start = Size.named(f"{axis.name}0", 0, max(high - 1, 0))
         statements, stop = list[nest.Statement](), start + by
@@ -125,7 +126,7 @@ class _Lowering:
         return statements
 
     def _with_rerun(self, body: list[nest.Statement]) -> list[nest.Statement]:
-        """Return the ``body`` of the outermost loop, and its source again if it lost a NaN."""
+        """Return the ``body`` of the outermost loop, and its source, without vectors, for NaN."""
         watches = tuple((name, width) for width, name in self.element.watches.items())
         if not watches:
             return body
@@ -161,11 +162,11 @@ class _Lowering:
         return statements
 
     def _stored(self, buffer: Buffer, first: tuple[Dim, ...]) -> list[nest.Statement]:
-        """Return what declares strides of run-time sizes; a buffer begins at index ``first``."""
+        """Return the declarations of run-time strides; the buffer begins at index ``first``."""
         statements, strides = list[nest.Statement](), list(buffer.strides)
         for dim, stride in enumerate(strides):
-            atom = isinstance(stride, Size) and str(stride) in stride.atoms
-            if not atom and not same(buffer.shape[dim], 1):
+            is_variable = isinstance(stride, Size) and str(stride) in stride.atoms
+            if not is_variable and not same(buffer.shape[dim], 1):
                 more, strides[dim] = declared(f"{buffer.name}_{dim}", stride)
                 statements += more
         self.element.stored[buffer.name] = (first, tuple(strides))
@@ -207,9 +208,9 @@ class _Lowering:
         Elsewhere the identity is the result: results in memory start as the identity everywhere.
         """
         (start, stop), name = range_, stage.to.name
-        if axis.name in self.beside:
+        if axis.name in self.rows_at_once:
             reduce = next(reductions(stage.value))
-            before, stage = rows_in_parts(self.element, stage, reduce, self.beside[axis.name])
+            before, stage = rows_in_parts(self.element, stage, reduce, self.rows_at_once[axis.name])
             return [*before, nest.For(axis.name, start, stop, tuple(self._element(stage, ONE)))]
         low, high, is_vector = *inside(stage, axis.name, start, stop), name in self.vectors
         before, low = declared(f"{axis.name}_low", low) if not same(low, start) else ([], low)
@@ -253,17 +254,15 @@ class _Lowering:
         return [nest.If(f"{n} >= {LANES}", tuple(whole), tuple(short))]
 
     def _overlapping(self, stage: Stage, axis: Axis, low: Dim, high: Dim) -> list[nest.Statement]:
-        """Return the loop in vectors, the last of which overlaps the one before."""
+        """Return the loop in vectors; the last, at ``high - LANES``, overlaps the one before."""
         lanes, at = VECTOR, Size.named(f"{axis.name}_at", 0, highest(high))
         index = nest.Index(axis.name, smaller(at, high - lanes))
         body = (index, *self._element(stage, LANES))
         return [nest.For(f"{axis.name}_at", low, high, body, lanes)]
 
     def _short_row(self, stage: Stage, axis: Axis, low: Dim, high: Dim) -> list[nest.Statement]:
-        """Return one vector, if elements behind the row may be read, or else the elements.
-
-        The vector is stored beyond the row, too, before what is there.
-        """
+        """Return one vector if the buffer goes on behind the row, or else the row's elements."""
+        # Later rows overwrite the elements that the vector stores behind the row.
         (load,) = loads(stage.value)
         last_indices = {name: end - 1 for name, (_, end) in self.element.bounds.items()}
         at = self.element.offset(load.buffer, load.index)
@@ -290,11 +289,11 @@ class _Lowering:
         return statements
 
     def _room(self, stage: Stage) -> Dim:
-        """Return the elements of the result from the present one on: later ones overwrite them."""
+        """Return the number of elements to the result's end: later stores overwrite them."""
         end = [stage.axes[0].extent, *(0 for _ in stage.axes[1:])]
         return self.element.offset(stage.to, end) - self.element.stored_at(stage)
 
 
 def _is_open(axis: Axis, range_: Range) -> bool:
-    """True if a range has one index, and it is that of a loop outside."""
+    """True if a range has one index, the variable of a loop that is already open."""
     return same(range_[0], axis.at) and same(range_[1] - range_[0], 1)

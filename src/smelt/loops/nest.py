@@ -96,7 +96,7 @@ class When:
 
 @dataclass(frozen=True)
 class Index:
-    """Declare the integer ``name``, or with ``changes``, one that changes."""
+    """Declare the integer ``name``; ``const`` unless it ``changes``."""
 
     name: str
     value: Dim
@@ -105,7 +105,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Declare:
-    """Declare a variable of numbers, which changes with ``changes``."""
+    """Declare a variable of numbers; ``const`` unless it ``changes``."""
 
     name: str
     value: Value
@@ -133,7 +133,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Assign:
-    """Change a variable; an index if ``value`` is one."""
+    """Assign ``value``, a number or an index, to a variable."""
 
     name: str
     value: Value | Dim
@@ -151,7 +151,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Watch:
-    """Note in ``name`` where ``of`` is NaN; without ``of``, declare that nothing is."""
+    """Record in ``name`` the lanes where ``of`` is NaN; without ``of``, declare ``name`` as 0."""
 
     name: str
     of: str = ""
@@ -160,7 +160,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class IfNaN:
-    """``then`` if one of the values was NaN that ``watches`` of these widths have noted."""
+    """``then`` if one of ``watches``, pairs of variable and width, has recorded a NaN."""
 
     watches: tuple[tuple[str, str], ...]
     then: tuple[Statement, ...]

@@ -46,11 +46,12 @@ class ElementType(Protocol):
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator: ``c`` is its text with operands ``{0}``, ``{1}``, and of its type ``{t}``,
-    ``{m}`` and ``{f}``: its name, where it wraps, and its suffix.
+    """One operator: C with places for operands and words of the element type, and its NumPy form.
 
-    ``vectors`` has the texts of widths at which it is another one. ``lines`` are statements before
-    the text.
+    - ``c``: the expression. ``{0}`` and ``{1}`` are operands, ``{t}`` is the C type, ``{m}`` the
+      unsigned type in which integers wrap, ``{f}`` the suffix of math.h functions.
+    - ``vectors``: the expressions that differ from ``c``, by width.
+    - ``lines``: statements that come before the expression.
     """
 
     name: str
@@ -120,7 +121,7 @@ LARGER = Operator(
 LARGER_SO_FAR = Operator(
     "larger so far", "{0} > {1} || {0} != {0} ? {0} : {1}", _larger, LARGER.vectors
 )
-"""The same in a form that is faster, and longer, where the second is in a register."""
+"""``LARGER`` in a form that is faster, and longer, where the second operand is in a register."""
 
 SMALLER = Operator("smaller", LARGER.c.replace(">", "<"), _smaller)
 SMALLER_SO_FAR = Operator("smaller so far", LARGER_SO_FAR.c.replace(">", "<"), _smaller)
@@ -154,9 +155,10 @@ class Monoid:
     """A way to combine numbers in any order: ``combine`` of a new value and the result so far.
 
     - ``in_loop``: the form of ``combine`` in a loop whose result so far is in a register.
-    - ``identity``: what changes nothing; an infinity is the highest or lowest number of a type.
-    - ``repeats``: an element may be combined twice.
-    - ``watches``: in vectors, ``combine`` loses NaN, which must be looked for.
+    - ``identity``: the number that changes no result. For integer types, an infinity stands for
+      the highest or lowest number.
+    - ``repeats``: combining an element twice gives the same result.
+    - ``watches``: ``combine`` of vectors loses NaN, so elements must be checked for NaN.
     """
 
     name: str

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 def reduced_in_parts(
     element: Element, reduce: Reduce, directive: Partial | RowFunction | InLanes, total: nest.Name
 ) -> list[nest.Statement]:
-    """Return the loops of a reduction into ``total``, of which ``directive`` says the innermost."""
+    """Return the loops of a reduction into ``total``; ``directive`` chooses the innermost loop.
+
+    - InLanes: a sum in the lanes of vectors.
+    - RowFunction: a call per row.
+    - Partial: ``count`` partial results, combined after each row, or with ``around`` at the end.
+    """
     outer, inner = reduce.axes[:-1], reduce.axes[-1]
     if isinstance(directive, InLanes):
         assert not outer
@@ -54,8 +59,11 @@ def reduced_in_parts(
 def rows_in_parts(
     element: Element, stage: Stage, reduce: Reduce, count: int
 ) -> tuple[list[nest.Statement], Stage]:
-    """Return the loops of a reduction of short neighboring rows, of which several are read at once,
-    and the stage that reads the combined row."""
+    """Return the loops that reduce short rows of neighbors together, and the stage that reads them.
+
+    Several rows are read at once as one long row, reduced to ``count`` partial results; the stage
+    reads the partial result of its own row.
+    """
     (*outer, inner), last = reduce.axes, stage.axes[-1]
     start = _start(element, reduce, count)
     of_all_rows = Reduce(reduce.monoid, (), at_place(reduce.body, {inner.name: 0}))
@@ -127,10 +135,9 @@ def _in_lanes(
 
 
 def _at(reduce: Reduce, places: Mapping[str, Dim]) -> Reduce:
-    """Return a reduction at indices instead of axes."""
-    body, keep = (at_place(each, places) if each else None for each in (reduce.body, reduce.keep))
-    assert body is not None
-    return replace(reduce, body=body, keep=keep)
+    """Return ``reduce`` with the indices ``places`` for axes by name."""
+    keep = at_place(reduce.keep, places) if reduce.keep is not None else None
+    return replace(reduce, body=at_place(reduce.body, places), keep=keep)
 
 
 def _combined(
@@ -154,8 +161,9 @@ def _fill(
 ) -> list[nest.Statement]:
     """Return the loops that combine the elements along ``axis`` with the partial results in turn.
 
-    With ``total``, the rest that is less than ``count`` elements is combined with it: vectors that
-    combine the partial results would wait for single numbers that were stored last.
+    Element i is combined with partial result i % ``count``. With ``total``, the last elements,
+    fewer than ``count``, are combined with ``total`` instead: the vectors that combine the partial
+    results next would have to wait for single numbers that were stored last.
     """
     j, type_ = Axis("j", count).at, element.type
 

@@ -12,7 +12,7 @@ from smelt.program.run_sizes import Dim, Size, same
 
 VECTORS = {LANES: "vec"}
 MASKS = {LANES: "mask", ONE: "int"}
-"""The C types of vectors, and of what notes NaN in them."""
+"""The C types of vectors, and of the variables that record NaN, by width."""
 
 
 class Body(Protocol):
@@ -93,7 +93,7 @@ def _print_variable(made: nest.Index | nest.Array | nest.Declare | nest.Lines, b
         case nest.Index(name, value, changes):
             body.line(f"{'' if changes else 'const '}ptrdiff_t {name} = {_bare(value)};")
         case nest.Array(name, type_, size, aligned):
-            # The compiler's choice may be one at which each load waits for two stores.
+            # Without alignment, a vector that is loaded may be spread over two stores and wait.
             where = " __attribute__((aligned(64)))" if aligned else ""
             body.line(f"{type_.name} {name}[{size}]{where};")
         case nest.Declare(name, nest.Constant() as start, _, width) if width != ONE:

@@ -1,4 +1,11 @@
-"""Blocks of results in registers: chains of multiply-adds that read each element once."""
+"""Blocks of results in registers: chains of multiply-adds that read each element once.
+
+```
+vec s0 = b, s1 = b;
+vec v0 = x[0];  s0 = w0 * v0 + s0;
+vec v1 = x[1];  s0 = w1 * v1 + s0;  s1 = w0 * v1 + s1;
+```
+"""
 
 from __future__ import annotations
 
@@ -25,7 +32,9 @@ SPREAD = Operator("spread", "{0} - __extension__(vec){{ 0 }}", lambda v: v)
 
 
 def spread_factors(element: Element, stage: Stage) -> list[nest.Statement]:
-    """Return the declarations of vectors of the numbers that no loop of ``stage`` varies."""
+    """Return the declarations of vectors of the numbers that stay the same in all loops of
+    ``stage``: its start and, without a reduction, its factors.
+    """
     if isinstance(stage.value, Reduce):
         assert stage.value.start is not None
         return _spread(element, [stage.value.start])

@@ -1,4 +1,4 @@
-"""Directives that replace an algorithm by another of the same result: more stages, less work."""
+"""Directives that rewrite an algorithm to one with the same result and less work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rewritten(algorithm: Algorithm, schedule: Schedule) -> Algorithm:
 
 
 def _reduction_along(algorithm: Algorithm, along: str) -> tuple[Reduce, Axis, Load]:
-    """Return the result's reduction, its axis ``along``, and what it reads."""
+    """Return the result's reduction, its axis ``along``, and the read that is its body."""
     reduction = next(reductions(algorithm.result.value))
     assert isinstance(reduction.body, Load)
     return reduction, next(axis for axis in reduction.axes if axis.name == along), reduction.body
@@ -97,7 +97,9 @@ def _doubled(algorithm: Algorithm, directive: Doubling) -> Algorithm:
 def _chain(
     whole: Reduce, body: Expression, along: Axis, places: range | tuple[int, ...]
 ) -> Expression:
-    """Return the elements at ``places`` of an axis, combined."""
+    """Return the expression that combines ``body`` at the indices ``places`` of the axis
+    ``along``.
+    """
     values = [at_place(body, {along.name: place}) for place in places]
     chain = values[0]
     for value in values[1:]:

@@ -1,6 +1,6 @@
-"""How an algorithm is computed: a schedule is a tuple of directives, which are data.
+"""Schedules: tuples of directives that say how an algorithm is computed.
 
-No directive changes a result, but for the order in which a reduction adds up.
+No directive changes a result, except by the order in which a reduction adds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VECTOR = Size.named(LANES, 8, MOST_LANES)
 class Separate:
     """Reduce over all axes but ``along`` first, in a stage ``name`` with the axis ``axis``.
 
-    A window of 3 x 3 takes 2 x 2 steps instead of 8. The stage is computed for each value of the
+    A window of 3 x 3 takes 2 + 2 steps instead of 8. The stage is computed for each value of the
     result's index along its last axis, so neighbors share it.
     """
 
@@ -88,9 +88,10 @@ class Outermost:
 
 @dataclass(frozen=True)
 class Registers:
-    """Compute all results along ``axis`` at once, in registers: what they read alike is read once.
+    """Compute all results along ``axis`` at once, in registers.
 
-    The value is a chain of multiply-adds; its factors without the innermost axis stay in registers.
+    An element that several results read is read once. The stage's value must be a chain of
+    multiply-adds; its factors that do not depend on the innermost axis stay in registers.
     """
 
     axis: str
@@ -100,8 +101,9 @@ class Registers:
 class Partial:
     """Reduce along ``along``, the innermost axis, to ``count`` results, which are combined at last.
 
-    Element i becomes a part of result i % ``count``. ``beside``: the result's last axis is a part
-    of ``count``. ``around``: these results remain while the loops around run.
+    Element i is combined with partial result i % ``count``. ``around``: the partial results are
+    combined after all loops of the reduction, not after each row. ``beside``: the result's last
+    axis, whose short rows are read at once; ``count`` is a multiple of its extent.
     """
 
     along: str

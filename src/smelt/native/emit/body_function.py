@@ -19,10 +19,11 @@ def error_of(instruction: Instruction, body: Unit) -> int:
     Raises Unsupported E201 if the body can fail with different codes, or if it needs a check of a
     value before the run; only the function of the whole model makes such checks.
     """
-    finds = instruction.attributes.get("finds") or any(
+    # The instruction itself ends a run with ERROR_SIZE if it computes sizes or if its bodies do.
+    checks_sizes = instruction.attributes.get("finds") or any(
         each.program.loop_sizes or returned_sizes(each.program) for each in instruction.bodies
     )
-    errors = body.fails | ({ERROR_SIZE} if finds else set())
+    errors = body.fails | ({ERROR_SIZE} if checks_sizes else set())
     if body.checks or len(errors) > 1:
         raise Unsupported(
             "E201",

@@ -31,7 +31,8 @@ HEAD = """#include <math.h>
 #include <string.h>
 """
 _NOTE = re.compile(r" /\*[^*]*\*/$")
-"""The comment at the end of a call, with its step and node."""
+"""The comment at the end of a call, with its step and node. It is removed, because models of the
+same structure have the same text only without node names."""
 
 SIGNATURE = (
     f"int {FUNCTION}(const void *const *inputs, void *const *outputs, unsigned char *memory,\n"

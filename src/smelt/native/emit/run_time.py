@@ -35,10 +35,11 @@ def sizes_of(program: Program) -> list[str]:
 
 
 def returned_sizes(body: Program) -> list[str]:
-    """Return the data-dependent sizes in the result shapes of ``body``, which
-    its function returns."""
+    """Return the data-dependent sizes in the result shapes of ``body``; its C function returns
+    them by pointer, because the caller cannot compute them.
+    """
     return sorted(
-        {str(each.size) for each in body.data_dependent_sizes} & _atoms(body, body.outputs)
+        {str(each.size) for each in body.data_dependent_sizes} & _size_names(body, body.outputs)
     )
 
 
@@ -51,7 +52,9 @@ def has_run_sizes(program: Program, instruction: Instruction) -> bool:
 def in_order_of_sizes(as_written: Program, ordered: Program) -> Program:
     """Return ``ordered``, or ``as_written`` if ``ordered`` reads a size before it is computed.
 
-    Raises Unsupported E201 if ``as_written`` does that too.
+    ``ordered`` is the program in the order that needs the least memory; ``as_written`` is the same
+    program in the order of the model's nodes. Raises Unsupported E201 if ``as_written`` also reads
+    a size early.
     """
     for program in (ordered, as_written):
         early = _early_reader(program)
@@ -74,17 +77,20 @@ def _early_reader(program: Program) -> Instruction | None:
     known: set[str] = set()
     computed = {str(each.size) for each in program.data_dependent_sizes}
     for instruction in program.instructions if computed else ():
-        new = (_atoms(program, instruction.outputs) & computed) - known
-        if not (_atoms(program, instruction.inputs) & computed) <= known:
+        new = (_size_names(program, instruction.outputs) & computed) - known
+        if not (_size_names(program, instruction.inputs) & computed) <= known:
             return instruction
         if new and instruction.op not in CAPACITIES:
+            # Only operators in CAPACITIES compute a size; this one's result needs it before.
             return instruction
         known |= new
     return None
 
 
-def _atoms(program: Program, slots: Iterable[int]) -> set[str]:
-    """Return the run-time sizes in the shapes of ``slots``."""
+def _size_names(program: Program, slots: Iterable[int]) -> set[str]:
+    """Return the names of the run-time sizes in the shapes of ``slots``: dim0 and dim2 for
+    ``(4, dim0 * 2, dim2)``.
+    """
     shapes = [program.slots[slot].shape for slot in slots if slot >= 0]
     texts = [str(dim) for shape in shapes for dim in shape]
     return {name for text in texts for name in _SIZE.findall(text)}
@@ -93,12 +99,14 @@ def _atoms(program: Program, slots: Iterable[int]) -> set[str]:
 def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str | None:
     """Return why ``kernel`` is not valid at all sizes within bounds, None if it is.
 
-    It is valid if writing its C compares no two sizes whose order is unknown.
+    It is valid if writing its C compares no two sizes whose order is unknown. Kernels of control
+    flow are not tried, because the units of their bodies check the instructions inside.
     """
     try:
         why = kernel.refuse(Instance(program, instruction))
         if computes_nothing(program, instruction):
             return why
+        # A result that is a view of input 0 needs no C.
         if why is None and kernel.needs(Instance(program, instruction)).view_of != 0:
             bodies = tuple(f"body{i}" for i in range(len(instruction.bodies)))
             cx = KernelContext(program, instruction, body_names=bodies, body=Writer(1))

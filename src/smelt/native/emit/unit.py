@@ -127,6 +127,7 @@ class Unit:
         body = cx.body.text()
         used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]
         arguments = [self._argument(step, cx, *cx.arguments[name]) for name in used]
+        # Two parameters with the same argument are aliases, so they must not be ``restrict``.
         declared = [
             cx.parameters[name].replace(
                 "restrict ", "" if arguments.count(argument) > 1 else "restrict "
@@ -204,9 +205,7 @@ class Unit:
         return name
 
     def _body(self, instruction: Instruction, body: Body) -> tuple[str, int]:
-        """Return the name and the error code of a body's function; the code is 0 if the body cannot
-        fail.
-        """
+        """Return the name and the error code of a body's function; 0 if it cannot fail."""
         inner = Unit(
             self.prefix,
             body.program,
@@ -232,8 +231,9 @@ class Unit:
         return frozenset(i for i, slot in inputs if slot >= 0 and self._storage(slot) is target)
 
     def _argument(self, step: int, cx: KernelContext, kind: str, position: int) -> str:
-        """Return the C expression of one argument of a kernel's call; ``kind`` is as in
-        ``cx.arguments``.
+        """Return the C expression of one argument of a kernel's call, an entry of ``cx.arguments``.
+
+        ``kind`` is else the scratch memory, of which each shard uses a part of its own.
         """
         if kind == "input":
             return self._pointer(cx.instruction.inputs[position])

@@ -1,4 +1,9 @@
-"""The operand regions that a band of a result reads, for operators that ``tile_regions`` lacks."""
+"""The operand regions that a band of a result reads, for operators that ``tile_regions`` lacks.
+
+A band is the elements ``start`` to ``stop`` along ``axis`` of the result. A ``Region`` maps each
+input position to the ranges that the band reads of this input, by axis; inputs that it does not
+list are read whole.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +21,9 @@ IMAGE_ROWS = 2
 def _quantized_convolution_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region of a quantized convolution for a band of image rows;
-    None along other axes."""
+    """Return the region of a quantized convolution for a band of image rows; None along other
+    axes.
+    """
     return convolution(program, instruction, axis, start, stop) if axis == IMAGE_ROWS else None
 
 
@@ -69,10 +75,10 @@ def _slice_region(
 def _reshape_region(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the same band of the operand of a Reshape.
+    """Return the same band of the operand of a Reshape, along the dim that it keeps as ``axis``.
 
-    It lies along the operand dim of the same size that has as many elements before it as ``axis``.
-    None if there is no such dim.
+    The Reshape keeps a dim if its size, and the product of the sizes before it, are those of
+    ``axis``. None if there is no such dim.
     """
     before, after = (
         program.slots[n].sizes for n in (instruction.inputs[0], instruction.outputs[0])
@@ -101,7 +107,9 @@ def _transposed_convolution_region(
         return None
     step, reach = strides[dim], dilations[dim] * (kernel[dim] - 1) + 1
     size = program.slots[instruction.inputs[0]].sizes[axis]
+    # The band's rows in the result before its pads are cropped, the last one included.
     first, last = start + pads[dim], stop - 1 + pads[dim]
+    # Input row i reaches the band if i * step + reach - 1 >= first and i * step <= last.
     low, high = max(0, -((reach - 1 - first) // step)), min(size, last // step + 1)
     begin = first - low * step
     end = (high - 1) * step + reach - 1 - last
@@ -113,8 +121,10 @@ def _transposed_convolution_region(
 
 
 def with_side_operands(region_of: RegionOf) -> RegionOf:
-    """Return a region function like ``region_of`` that also cuts the side
-    operands of an epilogue."""
+    """Return a region function like ``region_of`` that also cuts the side operands of an epilogue.
+
+    Axes of side operands are aligned at the end, as in broadcasting. A dim of size 1 is not cut.
+    """
 
     def with_boxes(
         program: Program, instruction: Instruction, axis: int, start: int, stop: int

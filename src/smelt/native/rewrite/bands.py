@@ -43,11 +43,11 @@ def in_bands(
         if band is None:
             return None
         banded += band
-    intermediates = set(map(id, layers))
+    layer_ids = set(map(id, layers))
     pairs = list(zip(program.instructions, banded_program.instructions, strict=True))
-    band_index = next(i for i, (old, _) in enumerate(pairs) if id(old) in intermediates)
-    before = [new for old, new in pairs[:band_index] if id(old) not in intermediates]
-    after = [new for old, new in pairs[band_index:] if id(old) not in intermediates]
+    band_index = next(i for i, (old, _) in enumerate(pairs) if id(old) in layer_ids)
+    before = [new for old, new in pairs[:band_index] if id(old) not in layer_ids]
+    after = [new for old, new in pairs[band_index:] if id(old) not in layer_ids]
     banded_program.instructions = [*before, *banded, *after]
     last_use.run(banded_program)
     return banded_program
@@ -99,8 +99,9 @@ class _Band:
         """Extend the rows of ``slot``, a result that is read after the layers, by this band's
         share.
 
-        A result that no layer reads is cut along the axis of the last result. False if it cannot be
-        cut.
+        ``band`` is the range of the last result, whose axis has ``axis_size`` elements; the share
+        is the same fraction of this slot. A result that no layer reads is cut along the axis of the
+        last result. False if it cannot be cut. Adds the share to ``stored``.
         """
         sizes = self.program.slots[slot].sizes
         if slot not in self.rows:
@@ -140,9 +141,9 @@ class _Band:
         """Extend the needed rows of ``slot`` to ``box``; False if they were needed along another
         axis.
         """
-        known, first, last = self.rows.get(slot, (axis, *box))
+        earlier_axis, first, last = self.rows.get(slot, (axis, *box))
         self.rows[slot] = (axis, min(first, box[0]), max(last, box[1]))
-        return known == axis
+        return earlier_axis == axis
 
     def _compute(self, layer: Instruction, tile: Tile) -> None:
         """Append the instruction that computes ``layer`` on ``tile``, with a Slice for each cut
@@ -164,10 +165,15 @@ class _Band:
         )
 
     def _store(self, layer: Instruction, stored: Mapping[int, Rows]) -> None:
-        """Append a STORE of the band's share into the whole result, if
-        ``stored`` lists the result."""
+        """Append a STORE of the band's share into the whole result, if ``stored`` lists the
+        result.
+
+        A band's share is empty if the result has fewer rows than there are bands.
+        """
         slot = layer.outputs[0]
-        axis, first, last = stored.get(slot, (0, 0, 0))
+        if slot not in stored:
+            return
+        axis, first, last = stored[slot]
         if first == last:
             return
         source = self._sliced_rows(slot, (axis, first, last), layer.origin)

@@ -8,5 +8,5 @@ from smelt.program.instruction import Program
 
 
 def choose_skinny_dot(program: Program) -> None:
-    """Choose that kernel, in place, bodies included."""
+    """Replace products with one or a few columns by ``SKINNY_DOT``, in place, bodies included."""
     choose(program, lambda instance: SKINNY_DOT if supports(instance) else None)

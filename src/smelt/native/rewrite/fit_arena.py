@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 
+from smelt.errors import Unsupported
 from smelt.native.rewrite.row_bands import candidates
 from smelt.native.rewrite.segments import Segment, live_bytes, segments
 from smelt.native.work import macs
@@ -66,30 +67,38 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
         plan = planned(banded)
         choice = Choice(layers, bands, plan.arena_bytes, _work(banded))
         variants.append((choice, banded, plan))
-    choices = tuple(_best(each for each, _, _ in variants))
+    choices = tuple(_pareto_front(each for each, _, _ in variants))
     fitting = [each for each in choices if each.arena_bytes <= budget]
     if not fitting:
         for share in SHARES:
             variants.append(_cut_peaks(program, int(share * budget), planned))
             if variants[-1][0].arena_bytes <= budget:
                 break
-        choices = tuple(_best(each for each, _, _ in variants))
+        choices = tuple(_pareto_front(each for each, _, _ in variants))
         fitting = [each for each in choices if each.arena_bytes <= budget]
     if not fitting:
         least = min(choices, key=lambda each: each.arena_bytes)
         plan = next(plan for choice, _, plan in variants if choice == least)
-        arena = Memory("arena", budget, plan.alignment)
-        error = too_small(arena, plan.program, plan.assignment.arena, plan.arena_bytes)
-        error.why = f"the model needs {unbanded.arena_bytes} bytes" + (
-            f", and {least.arena_bytes} with {least.layers} layers in {least.bands} bands"
-            if least.layers
-            else ", and no layers need less memory in row bands"
-        )
-        error.fix = "allow a larger arena, or make the input smaller"
-        raise error
+        raise _too_small(budget, plan, unbanded, least)
     chosen = fitting[0]
     _, banded, plan = next(each for each in variants if each[0] == chosen)
     return Fitted(banded, plan, chosen, choices)
+
+
+def _too_small(budget: int, plan: MemoryPlan, unbanded: Choice, least: Choice) -> Unsupported:
+    """Return the error that says how much memory the model needs without and with bands.
+
+    ``plan`` is the plan of the choice ``least``, which has the smallest arena.
+    """
+    arena = Memory("arena", budget, plan.alignment)
+    error = too_small(arena, plan.program, plan.assignment.arena, plan.arena_bytes)
+    error.why = f"the model needs {unbanded.arena_bytes} bytes" + (
+        f", and {least.arena_bytes} with {least.layers} layers in {least.bands} bands"
+        if least.layers
+        else ", and no layers need less memory in row bands"
+    )
+    error.fix = "allow a larger arena, or make the input smaller"
+    return error
 
 
 def _cut_peaks(
@@ -127,15 +136,20 @@ def _least_work(
     for segment in islice(segments(plan, budget), MOST_TRIED):
         peak = segment.peak(planned(segment.program), plan.program)
         work = _work(segment.program)
-        key = (False, work, segment.bands, peak) if peak <= budget else (True, peak, work, 0)
+        # Segments that fit come first, by their work; the others follow, by their peak.
+        fits = peak <= budget
+        key = (False, work, segment.bands, peak) if fits else (True, peak, work, 0)
         if best is None or key < best[0]:
             best = key, segment
-    if best is None or (best[0][0] and best[0][1] >= max(live_bytes(plan))):
+    if best is None:
         return None
-    return best[1]
+    (exceeds_budget, work_or_peak, *_), segment = best
+    if exceeds_budget and work_or_peak >= max(live_bytes(plan)):
+        return None
+    return segment
 
 
-def _best(choices: Iterable[Choice]) -> Iterator[Choice]:
+def _pareto_front(choices: Iterable[Choice]) -> Iterator[Choice]:
     """Yield the choices with a smaller arena than every choice of less work, in order of work."""
     least: int | None = None
     for each in sorted(choices, key=lambda each: (each.macs, each.arena_bytes, each.bands)):

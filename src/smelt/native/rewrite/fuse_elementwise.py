@@ -30,7 +30,10 @@ def fuse_elementwise(program: Program) -> None:
 
 
 def _groups(program: Program) -> dict[int, list[int]]:
-    """Return the members of each group by its last member, as indices of instructions."""
+    """Return the members of each group by its last member, as indices of instructions.
+
+    Instructions are visited from the last to the first, so the group of each reader is known.
+    """
     readers: dict[int, set[int]] = defaultdict(set)
     for index, step in enumerate(program.instructions):
         for slot in step.inputs:

@@ -18,7 +18,7 @@ from smelt.native.types import C_TYPES
 from smelt.program.instruction import ABSENT, RESULT, Instruction, Program, Step
 from smelt.program.run_sizes import Undecided, same
 
-OPTIONAL_INPUTS = {"DotGeneral": 2, GEMM: 2}
+OWN_INPUTS = {"DotGeneral": 2, GEMM: 2}
 """The number of a product's own inputs, 3 by default; side operands come after them."""
 
 SUMS = frozenset({"Add", "Sub", "Sum"})
@@ -49,27 +49,29 @@ def fuse_epilogues(program: Program) -> None:
         fuse_epilogues(body.program)
     reads = Counter(slot for each in program.instructions for slot in each.inputs)
     reads.update(program.outputs)
-    maker: dict[int, int] = {}
+    producer_of: dict[int, int] = {}  # slot to index in ``instructions``
     instructions: list[Instruction | None] = []
     for each in program.instructions:
         instruction = each
-        makers = [maker[slot] for slot in each.inputs if slot in maker and reads[slot] == 1]
-        for index in sorted(makers, reverse=True):
+        producers = [
+            producer_of[slot] for slot in each.inputs if slot in producer_of and reads[slot] == 1
+        ]
+        for index in sorted(producers, reverse=True):
             product = instructions[index]
             assert product is not None  # its only reader has not been moved
             if _may_fuse(program, product, each):
                 instructions[index] = None
                 instruction = _with_step(product, each)
                 break
-        maker.update((slot, len(instructions)) for slot in instruction.outputs)
+        producer_of.update((slot, len(instructions)) for slot in instruction.outputs)
         instructions.append(instruction)
     program.instructions = [each for each in instructions if each is not None]
 
 
 def _may_fuse(program: Program, product: Instruction, each: Instruction) -> bool:
     """True if ``each`` can be a step of the epilogue of ``product``."""
-    kernel, producing = kernel_of(each.op), kernel_of(product.op)
-    if kernel is None or kernel.element is None or producing is None:
+    kernel, product_kernel = kernel_of(each.op), kernel_of(product.op)
+    if kernel is None or kernel.element is None or product_kernel is None:
         return False
     slots = [program.slots[slot] for slot in (*each.inputs, *each.outputs) if slot >= 0]
     if len(each.outputs) != 1 or any(C_TYPES[slot.dtype].name != "float" for slot in slots):
@@ -78,13 +80,13 @@ def _may_fuse(program: Program, product: Instruction, each: Instruction) -> bool
     if not same(result.shape, program.slots[each.outputs[0]].shape) or each.epilogue:
         return False
     if each.op in SUMS and not all(step.op in NO_PRODUCTS for step in product.epilogue[-1:]):
-        # A compiler contracts a product and a sum to one operation, rounded once. Then x * x - y *
-        # y may be negative for equal x and y, and its root NaN.
+        # A compiler contracts a product and a sum to one operation, rounded once. Then
+        # x * x - y * y may be negative for equal x and y, and its root NaN.
         return False
     instance = Instance(program, product)
     shapes = [static(program.slots[slot]) for slot in each.inputs if slot >= 0]
     try:
-        return all(producing.supports_side_operand(instance, shape) for shape in shapes)
+        return all(product_kernel.supports_side_operand(instance, shape) for shape in shapes)
     except Undecided:
         return False
 
@@ -92,7 +94,7 @@ def _may_fuse(program: Program, product: Instruction, each: Instruction) -> bool
 def _with_step(product: Instruction, each: Instruction) -> Instruction:
     """Return ``product`` with one more epilogue step; absent inputs are -1 to keep positions."""
     inputs = list(product.inputs)
-    inputs += [-1] * (OPTIONAL_INPUTS.get(product.op, 3) - len(inputs))
+    inputs += [-1] * (OWN_INPUTS.get(product.op, 3) - len(inputs))
     operands = []
     for slot in each.inputs:
         if slot == product.outputs[0]:

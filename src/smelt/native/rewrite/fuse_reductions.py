@@ -26,20 +26,16 @@ def fuse_reductions(program: Program) -> None:
         fuse_reductions(body.program)
     reads = Counter(slot for step in program.instructions for slot in step.inputs)
     reads.update(program.outputs)
-    maker = {slot: step for step in program.instructions for slot in step.outputs}
+    producer_of = {slot: step for step in program.instructions for slot in step.outputs}
     joined: set[int] = set()
     remaining: list[Instruction] = []
     for step in program.instructions:
-        operand_maker = maker.get(step.inputs[0]) if step.op in FLOAT_REDUCTIONS else None
-        if (
-            operand_maker is None
-            or reads[step.inputs[0]] > 1
-            or not _may_join(program, operand_maker, step)
-        ):
+        producer = producer_of.get(step.inputs[0]) if step.op in FLOAT_REDUCTIONS else None
+        if producer is None or reads[step.inputs[0]] > 1 or not _may_join(program, producer, step):
             remaining.append(step)
             continue
-        joined.add(id(operand_maker))
-        remaining.append(_fused_reduction(operand_maker, step))
+        joined.add(id(producer))
+        remaining.append(_fused_reduction(producer, step))
     program.instructions = [step for step in remaining if id(step) not in joined]
 
 
@@ -52,7 +48,8 @@ def _may_join(program: Program, elementwise: Instruction, step: Instruction) -> 
     ]
     if not all(isinstance(size, int) for slot in slots for size in slot.shape):
         return False
-    if C_TYPES[slots[-1].dtype].kind != "float" or not slots[len(elementwise.inputs)].size:
+    operand, result = program.slots[elementwise.outputs[0]], slots[-1]
+    if C_TYPES[result.dtype].kind != "float" or not operand.size:
         return False
     cx = KernelContext(program, _fused_reduction(elementwise, step))
     return schedule_of(map_loops_of(cx), cx.output().name) is not None

@@ -74,8 +74,10 @@ def _reads_by_strides(program: Program, step: Instruction) -> bool:
 def _with_sliced_reads(
     program: Program, step: Instruction, removed: dict[int, Instruction]
 ) -> Instruction:
-    """Return ``step`` with the sources of the Slices in ``removed`` as inputs, by
-    slot of the result."""
+    """Return ``step`` with each removed Slice's source as its input.
+
+    ``removed`` maps the result slot of a Slice to the Slice.
+    """
     if not any(slot in removed for slot in step.inputs):
         return step
     if step.op not in LOOPS:
@@ -89,8 +91,12 @@ def _with_sliced_reads(
 
 
 def _view(program: Program, step: Instruction) -> tuple[int, ...]:
-    """Return the offset of a Slice's first element and its strides, in elements of the source."""
+    """Return the offset of a Slice's first element and its strides, in elements of the source.
+
+    Along each axis the Slice reads rows start, start + step, ...: the offset is the sum of
+    start * stride over the axes, and the stride of an axis is step * stride.
+    """
     instance = Instance(program, step)
-    pairs = list(zip(rows_of(instance), row_major(instance.shape(0)), strict=True))
-    first = sum(row * stride for (row, _), stride in pairs)
-    return first, *(each * stride for (_, each), stride in pairs)
+    rows, strides = rows_of(instance), row_major(instance.shape(0))
+    offset = sum(start * stride for (start, _), stride in zip(rows, strides, strict=True))
+    return offset, *(every * stride for (_, every), stride in zip(rows, strides, strict=True))

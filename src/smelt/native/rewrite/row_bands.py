@@ -51,7 +51,7 @@ def beginnings(program: Program) -> Iterator[list[Instruction]]:
         layers: list[Instruction] = []
         known = {image}
         for each in program.instructions:
-            read = {s for s in each.inputs if s >= 0 and s not in program.constants}
+            read = {slot for slot in each.inputs if slot >= 0 and slot not in program.constants}
             if not read or not read <= known or not _is_layer(program, each):
                 continue
             layers.append(each)
@@ -75,7 +75,7 @@ def _is_layer(program: Program, instruction: Instruction) -> bool:
         return False
     if instruction.op not in ROW_REGIONS:
         return False
-    images = [s for s in instruction.inputs if s >= 0 and s not in program.constants]
+    images = [slot for slot in instruction.inputs if slot >= 0 and slot not in program.constants]
     shapes = [program.slots[slot].shape for slot in (*images, *instruction.outputs)]
     known = all(isinstance(dim, int) and dim for shape in shapes for dim in shape)
     return known and all(len(shape) == RANK for shape in shapes)

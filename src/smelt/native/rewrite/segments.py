@@ -42,7 +42,8 @@ class Segment:
     def peak(self, plan: MemoryPlan, before: Program) -> int:
         """Return the largest number of live bytes while the bands are computed.
 
-        ``before`` is the program that was cut, ``plan`` the plan of the banded program.
+        ``before`` is the program that was cut, ``plan`` the plan of the banded program. The bands
+        stand between the ``first`` instructions and those that follow ``stop``.
         """
         following = len(before.instructions) - self.stop
         live = live_bytes(plan)
@@ -83,7 +84,7 @@ def _banded_choices(plan: MemoryPlan, first: int, stop: int, budget: int) -> Ite
     layers = program.instructions[first:stop]
     returned = _results_read_later(program, layers, stop)
     result = layers[-1].outputs[0]
-    if result not in returned or _live_bytes(plan, first, stop) > budget:
+    if result not in returned or _bytes_live_around(plan, first, stop) > budget:
         return
     others = [slot for slot in returned if slot != result]
     sizes = program.slots[result].sizes
@@ -113,9 +114,10 @@ def _results_read_later(program: Program, layers: Sequence[Instruction], stop: i
     return [each.outputs[0] for each in layers if each.outputs[0] in read_later]
 
 
-def _live_bytes(plan: MemoryPlan, first: int, stop: int) -> int:
-    """Return the bytes of tensors that are live across the layers, or become inputs or results of
-    them.
+def _bytes_live_around(plan: MemoryPlan, first: int, stop: int) -> int:
+    """Return the bytes of the tensors that are live before and in the layers, or in them and after.
+
+    No number of bands makes these smaller. A storage counts with its smallest tensor.
     """
     total = 0
     for storage in plan.assignment.arena:

@@ -35,7 +35,7 @@ MOVES = frozenset(
 """Instructions whose kernels only copy elements of at least a byte."""
 
 PACKED_MOVES = frozenset({"Reshape", "Identity", "Shape", "Size", "BitCast"})
-"""Instructions that copy elements of less than a byte."""
+"""Instructions whose kernels also copy elements of less than a byte."""
 
 
 def widen(program: Program) -> None:
@@ -69,20 +69,19 @@ class _Widener:
                 self.compute(instruction)
         self.program.instructions = self.done
 
-    def stored(self, slot: int) -> ir.DataType | None:
+    def computed_type(self, slot: int) -> ir.DataType | None:
         """Return the type that a storage-only slot is computed in; None for other slots."""
         if slot < 0 or self.program.slots[slot].dtype not in C_TYPES:
             return None
         return C_TYPES[self.program.slots[slot].dtype].computed
 
     def compute(self, step: Instruction) -> None:
-        """Append one instruction with loads before and stores after it, unless
-        it only moves codes."""
+        """Append one instruction, with loads before and stores after it unless it moves codes."""
         if step.bodies:
             self.done.append(step)
             return
         slots = (*step.inputs, *step.outputs)
-        narrow = [slot for slot in slots if self.stored(slot) is not None]
+        narrow = [slot for slot in slots if self.computed_type(slot) is not None]
         bits = [int(self.program.slots[slot].dtype.bitwidth) for slot in narrow]
         if not narrow or step.op in (MOVES if min(bits) >= 8 else PACKED_MOVES):
             self.done.append(step)
@@ -100,16 +99,16 @@ class _Widener:
         """
         (source,), (target,) = step.inputs, step.outputs
         value = self.load(source, step)
-        wide_type = self.stored(target)
+        wide_type = self.computed_type(target)
         if wide_type is None:
             self.done.append(replace(step, inputs=(value,)))
             return
         source_type = self.program.slots[value].dtype
-        is_exact = source_type in _HELD_BY_FLOAT and source_type != ir.DataType.DOUBLE
+        is_exact = source_type in _EXACT_IN_FLOAT and source_type != ir.DataType.DOUBLE
         if wide_type == ir.DataType.FLOAT and not is_exact:
             wide_type = ir.DataType.DOUBLE
         if source_type != wide_type:
-            between = self.new(target, wide_type)
+            between = self.new_slot(target, wide_type)
             attributes = {**step.attributes, "to": int(wide_type)}
             self.done.append(
                 replace(step, inputs=(value,), outputs=(between,), attributes=attributes)
@@ -121,24 +120,24 @@ class _Widener:
         """Return a slot with the widened elements of ``slot``; ``slot`` if its type is not
         storage-only.
         """
-        wide_type = self.stored(slot)
+        wide_type = self.computed_type(slot)
         if wide_type is None:
             return slot
         if slot in self.program.constants:
             if slot not in self.loaded:
-                self.loaded[slot] = self.new(slot, wide_type)
+                self.loaded[slot] = self.new_slot(slot, wide_type)
                 codes = self.program.constants[slot]
                 array = np.broadcast_to(once(codes).astype(wide_type.numpy()), codes.shape)
                 self.program.constants[self.loaded[slot]] = array
             return self.loaded[slot]
-        loaded = self.new(slot, wide_type)
+        loaded = self.new_slot(slot, wide_type)
         self.done.append(Instruction(LOAD, (slot,), (loaded,), {}, (), step.origin))
         return loaded
 
     def widened(self, slot: int) -> int:
         """Return a new slot for the widened result; ``slot`` if its type is not storage-only."""
-        wide_type = self.stored(slot)
-        return slot if wide_type is None else self.new(slot, wide_type)
+        wide_type = self.computed_type(slot)
+        return slot if wide_type is None else self.new_slot(slot, wide_type)
 
     def store(self, value: int, slot: int, step: Instruction, saturate: object) -> None:
         """Append the instruction that rounds ``value`` to the type of ``slot`` and stores its
@@ -147,13 +146,13 @@ class _Widener:
         attributes = {"saturate": int(bool(saturate))}
         self.done.append(Instruction(STORE, (value,), (slot,), attributes, (), step.origin))
 
-    def new(self, like: int, dtype: ir.DataType) -> int:
+    def new_slot(self, like: int, dtype: ir.DataType) -> int:
         """Return a new slot of type ``dtype``, otherwise like the slot ``like``."""
         slot: Slot = self.program.slots[like]
         return self.program.new_slot(replace(slot, dtype=dtype))
 
 
-_HELD_BY_FLOAT = frozenset(
+_EXACT_IN_FLOAT = frozenset(
     {
         *(ir.DataType.BOOL, ir.DataType.FLOAT, ir.DataType.INT8, ir.DataType.UINT8),
         *(ir.DataType.INT16, ir.DataType.UINT16),

@@ -35,7 +35,10 @@ LARGE = 10.0
 
 
 def digamma(m: Arithmetic, x: Number) -> Number:
-    """Return digamma of x of any sign; negative x by reflection (DLMF 5.5.4)."""
+    """Return digamma of x of any sign; NaN at the poles.
+
+    An x up to 0 is reflected (DLMF 5.5.4): ``digamma(x) = digamma(1 - x) - pi / tan(pi x)``.
+    """
     negative = x <= 0.0
     positive = _positive(m, m.where(negative, 1.0 - x, x))
     # The nearest integer, so that a tiny x keeps its digits.

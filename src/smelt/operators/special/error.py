@@ -22,6 +22,7 @@ SERIES = tuple(
 """Coefficients of ``erf(x) / x`` in x * x: DLMF 7.6.1."""
 
 MIDPOINT = 3.75
+"""The x that the variable of ``TAIL`` maps to 0; it maps 0 to -1, and infinity to 1."""
 
 TAIL = (
     1.1775789345674017, -0.004590054580646478, -0.08424913336651792, 0.05920993999819189,
@@ -111,10 +112,7 @@ def _series(m: Arithmetic, coefficients: Sequence[float], x: Number) -> Number:
 
 
 def _erf_near_zero(m: Arithmetic, x: Number) -> Number:
-    """Return ``erf(x)`` for ``
-    x
-    < 1`` by its odd Taylor series, 0 elsewhere.
-    """
+    """Return ``erf(x)`` for ``abs(x) < 1`` by its odd Taylor series, 0 elsewhere."""
     inside = m.where(m.abs(x) < 1.0, x, 0.0)
     return inside * polynomial(SERIES[::-1], inside * inside)
 

@@ -82,6 +82,8 @@ def gamma_fraction(
             den2_slope,
         ) = state
         count = count + 1.0
+        # Term n of the fraction has the partial denominator x + 2 n + 2 - a and the partial
+        # numerator -n (n + 1 - a); n is ``count``.
         y = (count + 1.0) - a
         z = x + y + (count + 1.0)
         w = y * count

@@ -40,7 +40,10 @@ LARGE = 10.0
 
 
 def lgamma(m: Arithmetic, x: Number) -> Number:
-    """Return lgamma of x of any sign; negative x by reflection (DLMF 5.5.3)."""
+    """Return lgamma of x of any sign.
+
+    A negative x is reflected (DLMF 5.5.3): ``gamma(x) gamma(-x) = -pi / (x sin(pi x))``.
+    """
     size = m.abs(x)
     positive = lgamma_positive(m, size)
     reflected = math.log(math.pi) - m.log(size) - m.log(sin_pi(m, size)) - positive
@@ -49,8 +52,11 @@ def lgamma(m: Arithmetic, x: Number) -> Number:
 
 
 def lgamma_positive(m: Arithmetic, x: Number) -> Number:
-    """Return lgamma for ``x >= 0``: below ``LARGE`` by a series around 2 after shifts, else
-    Stirling's."""
+    """Return lgamma for ``x >= 0``: below ``LARGE`` by a series around 2, else by Stirling's.
+
+    The recurrence ``gamma(x + 1) = x gamma(x)`` moves x to within 1/2 of 2: up by 2 below 1/2, up
+    by 1 below 3/2, else down by 1 as often as needed. The logarithm of the factors is then added.
+    """
     shifted, product = x, x * 0.0 + 1.0
     for _ in range(8):
         down = shifted >= 2.5

@@ -19,7 +19,7 @@ SMALL = 2.0**-1000
 
 
 def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
-    """Return the function DLMF 8.17.2.
+    """Return the regularized incomplete beta function I(a, b, x): DLMF 8.17.2.
 
     NaN outside of a, b >= 0 and 0 <= x <= 1, and where two limits contradict each other.
     """

@@ -63,14 +63,14 @@ def _on_edges_of_domain(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Nu
 
 
 def igamma(m: Arithmetic, a: Number, x: Number) -> Number:
-    """Return the lower function: DLMF 8.2.4."""
+    """Return the regularized lower incomplete gamma function P(a, x): DLMF 8.2.4."""
     return m.where(
         _is_inside_domain(m, a, x), _lower_and_upper(m, a, x)[0], _on_edges_of_domain(m, a, x)[0]
     )
 
 
 def igammac(m: Arithmetic, a: Number, x: Number) -> Number:
-    """Return the upper function: DLMF 8.2.4."""
+    """Return the regularized upper incomplete gamma function Q(a, x): DLMF 8.2.4."""
     return m.where(
         _is_inside_domain(m, a, x), _lower_and_upper(m, a, x)[1], _on_edges_of_domain(m, a, x)[1]
     )
@@ -87,7 +87,15 @@ def igamma_grad_a(m: Arithmetic, a: Number, x: Number) -> Number:
 
 
 def _upper_slope(m: Arithmetic, a: Number, x: Number, is_used: Number) -> Number:
-    """Return the derivative of the upper function by a, over ``density(a, x)``."""
+    """Return the derivative of the upper function Q by a, over ``density(a, x)``.
+
+    The density's logarithm has the derivative ``slope = log(x) - digamma(a)`` by a.
+
+    1. The series: Q is 1 - density * total / a, so its derivative over the density is
+       ``-(total * (slope - 1 / a) + growth) / a``; ``growth`` is the derivative of ``total``.
+    2. The fraction: Q is density * total, so the quotient is ``total * slope + growth``.
+    3. Near x = a: the derivative of Temme's expansion, term by term.
+    """
     temme = expand(m, a, x)
     is_used = is_used & ~temme.valid
     by_series = (x < 1.0) | (x < a)

@@ -24,7 +24,11 @@ def tan(m: Arithmetic, x: Number) -> Number:
 
 
 def atan(m: Arithmetic, x: Number) -> Number:
-    """Return the arc tangent: of the reciprocal beyond 1, and of the angle halved twice."""
+    """Return the arc tangent by its series, after three reductions of the argument.
+
+    Beyond 1, ``atan(x) = pi / 2 - atan(1 / x)``. Then ``tan(t / 2) = r / (sqrt(r * r + 1) + 1)``
+    for ``r = tan(t)`` halves the angle twice.
+    """
     size = m.abs(x)
     ratio = m.where(size > 1.0, 1.0 / size, size)
     for _ in range(2):
@@ -63,7 +67,7 @@ def cosh(m: Arithmetic, x: Number) -> Number:
 
 
 def asinh(m: Arithmetic, x: Number) -> Number:
-    """Return the inverse by ``log1p``; from ``LARGE`` on, the logarithm plus ``log(2)``."""
+    """Return the inverse hyperbolic sine by ``log1p``; from ``LARGE`` on, ``log(2 x)``."""
     size = m.abs(x)
     bounded = m.minimum(size, LARGE)
     square = bounded * bounded
@@ -72,15 +76,16 @@ def asinh(m: Arithmetic, x: Number) -> Number:
 
 
 def acosh(m: Arithmetic, x: Number) -> Number:
-    """Return the inverse by ``log1p``; from ``LARGE`` on, the logarithm plus ``log(2)``; NaN below
-    1."""
+    """Return the inverse hyperbolic cosine by ``log1p``; from ``LARGE`` on, ``log(2 x)``; NaN below
+    1.
+    """
     above = m.minimum(x, LARGE) - 1.0
     near = m.log1p(above + m.sqrt(above * (above + 2.0)))
     return m.where(x < 1.0, math.nan, m.where(x < LARGE, near, m.log(x) + math.log(2)))
 
 
 def atanh(m: Arithmetic, x: Number) -> Number:
-    """Return the inverse by ``log1p``; infinity at 1 and -1, NaN beyond."""
+    """Return ``log1p(2 x / (1 - x)) / 2``, the inverse hyperbolic tangent; NaN beyond 1."""
     size = m.abs(x)
     return _signed(m, x, m.log1p((size + size) / (1.0 - size)) * 0.5)
 

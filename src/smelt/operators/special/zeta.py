@@ -24,7 +24,8 @@ def zeta(m: Arithmetic, s: Number, q: Number) -> Number:
     A ``q`` below 0 needs an integral s: the terms below 0 are those of two zeta functions above 0,
     so their number does not matter. A pole is infinite for an even s, NaN for an odd one.
     """
-    is_integer, is_pole = m.equal(m.floor(s), s), m.equal(m.floor(q), q) & (q <= 0.0)
+    is_integer = m.equal(m.floor(s), s)
+    is_pole = m.equal(m.floor(q), q) & (q <= 0.0)
     is_even = m.equal(m.floor(s * 0.5) * 2.0, s)
     below = q < 0.0
     fraction = q - m.floor(q)
@@ -38,7 +39,10 @@ def zeta(m: Arithmetic, s: Number, q: Number) -> Number:
 
 
 def polygamma(m: Arithmetic, n: Number, x: Number) -> Number:
-    """Return the derivative of digamma of order ``n``, an integer from 0 on: DLMF 5.15.1."""
+    """Return the derivative of digamma of order ``n``, an integer from 0 on.
+
+    It is ``(-1) ** (n + 1) n! zeta(n + 1, x)`` for n above 0: DLMF 5.15.1. NaN for other n.
+    """
     odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
     size = m.exp(lgamma_positive(m, m.abs(n) + 1.0)) * zeta(m, n + 1.0, x)
     value = m.where(m.equal(n, 0.0), digamma(m, x), m.where(odd, size, -size))

@@ -88,18 +88,18 @@ class _Folder:
     def loop(self, node: ir.Node) -> None:
         """Inline a Loop of zero or one iterations."""
         body = node.attributes["body"].as_graph()
-        trips = self.trips(node, body)  # needs 2
+        trips = self.known_trips(node, body)  # needs 2
         if trips == 0:
-            self.no_trip(node, body)
+            self.replace_by_initial_values(node, body)
         elif trips == 1:
-            self.one_trip(node, body)
+            self.inline_one_iteration(node, body)
 
     def truth(self, value: ir.Value | None) -> bool | None:
         """Return a constant condition as a bool; None if it is not constant."""
         number = self.constants.scalar(value)
         return None if number is None else bool(number)
 
-    def trips(self, node: ir.Node, body: ir.Graph) -> int | None:
+    def known_trips(self, node: ir.Node, body: ir.Graph) -> int | None:
         """Return the number of iterations of a Loop if it is known to be 0 or 1, else None."""
         count, condition = first_inputs(node, 2)
         limit = self.constants.scalar(count)
@@ -110,10 +110,11 @@ class _Folder:
             return None
         if limit == 1:
             return 1
-        runs_on = count is None or (isinstance(limit, int) and limit > 1)
-        return 1 if runs_on and self.truth(body.outputs[0]) is False else None
+        # The first iteration runs; a body that always returns false ends the Loop after it.
+        allows_one = count is None or (isinstance(limit, int) and limit > 1)
+        return 1 if allows_one and self.truth(body.outputs[0]) is False else None
 
-    def no_trip(self, node: ir.Node, body: ir.Graph) -> None:
+    def replace_by_initial_values(self, node: ir.Node, body: ir.Graph) -> None:
         """Replace the Loop by its initial values and empty scan outputs."""
         carried = len(node.inputs) - 2
         builder = self.rewriter.builder(node, [node], "no_trip")
@@ -134,7 +135,7 @@ class _Folder:
             raise
         self.stats.fired["no_trip"] += 1
 
-    def one_trip(self, node: ir.Node, body: ir.Graph) -> None:
+    def inline_one_iteration(self, node: ir.Node, body: ir.Graph) -> None:
         """Inline the body of the Loop once, with iteration 0 and condition true."""
         if any(v is None for v in node.inputs[2:]):
             raise Refused("a carried value has no initial value")
@@ -200,7 +201,9 @@ class _Folder:
         """Inline ``body``, whose inputs get the values ``operands``.
 
         The shapes in the body are inferred again if one of its ``inputs`` has a symbolic dim.
-        ``skip`` and ``stacked`` are passed to ``inline``.
+        ``skip`` is the number of first outputs of the body that the node lacks: 1 for the condition
+        of a Loop. ``stacked`` is the number of last outputs that collect a row per iteration.
+        ``builder`` has made the operands, which are discarded if the body cannot be inlined.
         """
         if not _is_static(inputs):
             # Symbols of the body mean nothing outside; shapes are inferred again there.

@@ -91,9 +91,11 @@ def _cast_to_wider(result: ir.Value, form: NormForm, m: Match, b: Builder) -> Re
     Returns a Miss unless all readers cast the root back to the dtype of x.
     """
     narrow, out = form.deviation.x.dtype, m.root.outputs[0]
-    casts = [node for node in scope.consumers(out) if node.op_type == "Cast"]
-    has_only_casts = len(casts) == len(list(scope.consumers(out))) and not out.is_graph_output()
-    if not has_only_casts or any(node.outputs[0].dtype != narrow for node in casts):  # keeps 5
+    readers = list(scope.consumers(out))
+    all_cast_back = not out.is_graph_output() and all(
+        node.op_type == "Cast" and node.outputs[0].dtype == narrow for node in readers
+    )
+    if not all_cast_back:  # keeps 5
         return Miss("the result has a reader that is not a Cast to the type of x")
     if form.scale is not None or form.bias is not None:
         return Miss("a scale or bias in a wider type than x would be rounded")
@@ -187,10 +189,9 @@ def _as_instance(m: Match, b: Builder) -> Replacement:
     L)."""
     x = m["x"]
     channels = _parameter(m, "factor", b, range(1, 2))
-    known = x.shape is not None and isinstance(x.shape[1], int)
     if channels is None:
         return Miss("the factor varies along an axis that the scale does not have")
-    if not known:
+    if x.shape is None or not isinstance(x.shape[1], int):
         return Miss("the number of channels is not known")
     if x.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
         return Miss(f"InstanceNormalization of {x.dtype} has no kernel")

@@ -154,9 +154,7 @@ class MomentReader:
         return self.before_reshapes(value)
 
     def before_reshapes(self, value: ir.Value | None) -> ir.Value | None:
-        """Return ``value`` before operators that only change its shape; ``value`` itself without
-        these.
-        """
+        """Return ``value`` before operators that only change its shape, if there are any."""
         node = self.walk.up(value, *RESHAPES)
         while node is not None:
             value = node.inputs[0]
@@ -197,9 +195,8 @@ class MomentReader:
 
     @attempt
     def _variance_of_squares(self, value: ir.Value | None) -> Iterator[tuple[ir.Value, Axes, bool]]:
-        """Yield (x, axes, True) for ``mean(x * x) - mean(x) ** 2``; True means that x is not
-        centred.
-        """
+        """Yield ``(x, axes, True)`` for ``mean(x * x) - mean(x) ** 2``, the variance around the
+        mean of an x that no node centres."""
         difference = self.walk.up(value, "Sub")
         if difference is None:
             return
@@ -246,8 +243,10 @@ class MomentReader:
             count *= size
         if array is None or array.size != 1 or array.dtype.kind not in "fV" or not count:
             return False
-        is_div = op_type == "Div"
-        return is_close(array.reshape(-1)[0], count if is_div else 1 / count, 0 if is_div else 1)
+        number = array.reshape(-1)[0]
+        if op_type == "Div":
+            return is_close(number, count, 0)
+        return is_close(number, 1 / count, 1)  # 1 / count may be rounded by 1 ulp
 
 
 def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mean | None:
@@ -292,9 +291,8 @@ def broadcasts_against(value: ir.Value | None, x: ir.Value, axes: Axes) -> bool:
         producer = value.producer() if value is not None else None
     if value is None or value.shape is None or x.shape is None:
         return False
-    lead = len(x.shape) - len(value.shape)
-    if lead < 0:
+    missing = len(x.shape) - len(value.shape)
+    if missing < 0:
         return False
-    dims = (*[1] * lead, *value.shape.dims)
-    pairs = enumerate(zip(dims, x.shape.dims, strict=True))
-    return all(a == 1 if i in axes else same_dim(a, b) for i, (a, b) in pairs)
+    pairs = enumerate(zip((*[1] * missing, *value.shape.dims), x.shape.dims, strict=True))
+    return all(dim == 1 if i in axes else same_dim(dim, x_dim) for i, (dim, x_dim) in pairs)

@@ -67,7 +67,7 @@ def read_multiplied_out(
 
 
 @attempt
-def _quotients(s: MomentReader, root: ir.Node) -> Iterator[tuple[Value, Deviation, Values]]:
+def _quotients(reader: MomentReader, root: ir.Node) -> Iterator[tuple[Value, Deviation, Values]]:
     """Yield ways to read ``root`` as factors over a deviation: ``(denominator, deviation,
     factors)``.
 
@@ -75,37 +75,37 @@ def _quotients(s: MomentReader, root: ir.Node) -> Iterator[tuple[Value, Deviatio
     """
     if root.op_type == "Div":
         numerator, denominator = root.inputs
-        for deviation in s.deviation(denominator):
+        for deviation in reader.deviation(denominator):
             yield denominator, deviation, (numerator,)
         return
     for other, factor in both_orders(root):
-        for denominator_of_factor, deviation, scale in _inverses(s, factor):
+        for denominator_of_factor, deviation, scale in _inverses(reader, factor):
             yield denominator_of_factor, deviation, (other,) if scale is None else (other, scale)
 
 
 @attempt
-def _inverses(s: MomentReader, value: Value) -> Iterator[tuple[Value, Deviation, Value]]:
+def _inverses(reader: MomentReader, value: Value) -> Iterator[tuple[Value, Deviation, Value]]:
     """Yield ways to read ``value`` as scale over a deviation: ``(factor, deviation, scale or
     None)``.
 
     ``factor`` is the value that holds the deviation or its reciprocal.
     """
-    for deviation in s.inverse(value):
+    for deviation in reader.inverse(value):
         yield value, deviation, None
-    product = s.walk.up(value, "Mul", "Div")
+    product = reader.walk.up(value, "Mul", "Div")
     if product is None:
         return
     if product.op_type == "Div":
-        for deviation in s.deviation(product.inputs[1]):
+        for deviation in reader.deviation(product.inputs[1]):
             yield product.inputs[1], deviation, product.inputs[0]
         return
     for scale, factor in both_orders(product):
-        for deviation in s.inverse(factor):
+        for deviation in reader.inverse(factor):
             yield factor, deviation, scale
 
 
 @attempt
-def _numerators(s: MomentReader, factors: Values) -> Iterator[tuple[Value, Value]]:
+def _numerators(reader: MomentReader, factors: Values) -> Iterator[tuple[Value, Value]]:
     """Yield ways to split the product of ``factors``: ``(numerator, scale or None)``.
 
     ``factors`` holds two values, or one that may itself be the product of two.
@@ -115,39 +115,41 @@ def _numerators(s: MomentReader, factors: Values) -> Iterator[tuple[Value, Value
         yield factors[1], factors[0]
         return
     yield factors[0], None
-    yield from _factors(s, factors[0])
+    yield from _factors(reader, factors[0])
 
 
 @attempt
-def _factors(s: MomentReader, value: Value) -> Iterator[tuple[Value, Value]]:
+def _factors(reader: MomentReader, value: Value) -> Iterator[tuple[Value, Value]]:
     """Yield the two factors of ``value``, in both orders, if it is a product."""
-    product = s.walk.up(value, "Mul")
+    product = reader.walk.up(value, "Mul")
     if product is not None:
         yield from both_orders(product)
 
 
 @attempt
-def _is_numerator(s: MomentReader, value: Value, deviation: Deviation) -> bool:
+def _is_numerator(reader: MomentReader, value: Value, deviation: Deviation) -> bool:
     """True if ``value`` is the numerator that belongs to ``deviation``: x - mean(x), or x."""
     if deviation.centred:
-        return s.is_centred(value, deviation)
+        return reader.is_centred(value, deviation)
     if value is deviation.x:
         return True
-    minus = s.walk.up(value, "Sub")  # flax subtracts a mean of zeros in RMSNorm
-    return minus is not None and minus.inputs[0] is deviation.x and _is_zero(s, minus.inputs[1])
+    minus = reader.walk.up(value, "Sub")  # flax subtracts a mean of zeros in RMSNorm
+    return (
+        minus is not None and minus.inputs[0] is deviation.x and _is_zero(reader, minus.inputs[1])
+    )
 
 
 @attempt
-def _is_zero(s: MomentReader, value: Value) -> bool:
+def _is_zero(reader: MomentReader, value: Value) -> bool:
     """True if ``value`` is a constant of zeros, reshaped or expanded."""
-    value = s.before_reshapes(value)
-    node = s.walk.up(value, "Expand")
-    return s.constants.is_filled(node.inputs[0] if node is not None else value, 0.0)
+    value = reader.before_reshapes(value)
+    node = reader.walk.up(value, "Expand")
+    return reader.constants.is_filled(node.inputs[0] if node is not None else value, 0.0)
 
 
 @attempt
 def _shift(
-    s: MomentReader,
+    reader: MomentReader,
     offset: Value,
     inverse: Value,
     deviation: Deviation,
@@ -155,45 +157,47 @@ def _shift(
 ) -> tuple[Value] | None:
     """Return ``(bias,)`` if ``offset`` subtracts the scaled mean from the product, else None.
 
-    ``bias`` is None if ``offset`` is only the scaled mean. ``added``: ``offset`` is added, not
-    subtracted.
+    ``bias`` is None if ``offset`` is only the scaled mean, ``mean * inverse``. ``added``: the root
+    is ``product + offset``; otherwise it is ``product - offset``, which has no form with a bias.
     """
     if not added:
-        return (None,) if _is_scaled_mean(s, offset, inverse, deviation, negated=False) else None
-    if _is_scaled_mean(s, offset, inverse, deviation, negated=True):
+        return (
+            (None,) if _is_scaled_mean(reader, offset, inverse, deviation, negated=False) else None
+        )
+    if _is_scaled_mean(reader, offset, inverse, deviation, negated=True):
         return (None,)
-    node = s.walk.up(offset, "Sub", "Add")
+    node = reader.walk.up(offset, "Sub", "Add")
     if node is None:
         return None
     if node.op_type == "Sub":
         bias, scaled_mean = node.inputs
-        is_shift = _is_scaled_mean(s, scaled_mean, inverse, deviation, negated=False)
+        is_shift = _is_scaled_mean(reader, scaled_mean, inverse, deviation, negated=False)
         return (bias,) if is_shift else None
     for bias, scaled_mean in both_orders(node):
-        if _is_scaled_mean(s, scaled_mean, inverse, deviation, negated=True):
+        if _is_scaled_mean(reader, scaled_mean, inverse, deviation, negated=True):
             return (bias,)
     return None
 
 
 @attempt
 def _is_scaled_mean(
-    s: MomentReader,
+    reader: MomentReader,
     value: Value,
     inverse: Value,
     deviation: Deviation,
     negated: bool,
 ) -> bool:
     """True if ``value`` is ``mean * inverse``, or minus that if ``negated``."""
-    node = s.walk.up(value, "Neg") if negated else None
+    node = reader.walk.up(value, "Neg") if negated else None
     if node is not None:
         value, negated = node.inputs[0], False
-    product = s.walk.up(value, "Mul")
+    product = reader.walk.up(value, "Mul")
     if product is None:
         return False
     for mean, factor in both_orders(product):
-        minus = s.walk.up(mean, "Neg") if negated else None
+        minus = reader.walk.up(mean, "Neg") if negated else None
         positive = minus.inputs[0] if minus is not None else mean
         if factor is inverse and (minus is not None) == negated:
             is_broadcast = broadcasts_against(positive, deviation.x, deviation.axes)
-            return is_broadcast and s.mean(positive) == (deviation.x, deviation.axes)
+            return is_broadcast and reader.mean(positive) == (deviation.x, deviation.axes)
     return False

@@ -157,8 +157,9 @@ def as_parameter(
 ) -> ir.Value | None:
     """Return ``value``, which broadcasts to the normalized ``x``, in the shape of a parameter.
 
-    The parameter varies over ``axes`` of x; ``value`` meets x after a Transpose by ``order``. None
-    if ``value`` varies along another axis, or would enlarge the result.
+    The parameter is the scale or bias of the norm, and varies over ``axes`` of x. The model applies
+    ``value`` behind a Transpose of the normalized x by ``order``, so its dims are put back into the
+    order of x. None if ``value`` varies along another axis, or would enlarge the result.
     """
     if x.shape is None or value.shape is None or len(value.shape) > len(x.shape):
         return None
@@ -181,12 +182,9 @@ def as_parameter(
             for size, expected in zip(fitted_sizes, parameter_sizes, strict=True)
         ):
             return None
-        is_unchanged = in_order and list(array.shape) == parameter_sizes
-        return (
-            value
-            if is_unchanged
-            else b.constant(np.array(np.broadcast_to(fitted, parameter_sizes)))
-        )
+        if in_order and list(array.shape) == parameter_sizes:
+            return value
+        return b.constant(np.array(np.broadcast_to(fitted, parameter_sizes)))
     varying_dims = [dims[axis] for axis in axes]
     if not in_order or not all(map(same_dim, varying_dims, parameter_dims)):
         return None

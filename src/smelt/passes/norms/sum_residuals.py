@@ -30,7 +30,10 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 @graph_pass("sum_residuals", __doc__, exactness=EXACT, after=("fuse_layernorm_or_instancenorm",))
 def sum_residuals(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
-    """Replace each such Add by Sum, unless the operators of the reader are limited."""
+    """Replace each Add that feeds a LayerNormalization and had no shape in the source by a Sum.
+
+    Targets with a list of kernels keep the Add, because the list may lack Sum.
+    """
     if cx.kernels is not None:  # keeps 2
         return
     for norm in list(cx.index().nodes([("", "LayerNormalization")])):
