@@ -16,6 +16,7 @@ from smelt.ir.opset import opset_of
 from smelt.precision.data import Source as DataSource
 from smelt.precision.data import calibration_data, held_labels
 from smelt.precision.error import Measure, Metric, find_metric, parse_limit
+from smelt.precision.int8.clip import METHODS, Ranges
 from smelt.precision.int8.quantize import FORMS, Activations, Result, Settings, quantize_within
 from smelt.precision.int8.search import Gain
 from smelt.precision.int8.write import Format
@@ -48,6 +49,8 @@ def quantize(
     keep: Iterable[str] = (),
     signed: bool = False,
     weight_bits: int = 8,
+    ranges: Ranges = "minmax",
+    per_tensor: bool = False,
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
     seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
@@ -58,16 +61,19 @@ def quantize(
     data to measure the error on. Without data, activations stay in float or are quantized as the
     model runs, and the error is measured on random inputs. ``labels`` are classes for the metric
     ``top1``. ``keep`` names operators and results that stay in float. ``signed`` makes activations
-    int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate. Raises UsageError E683
-    for static activations without data, E677 if nothing fits, and the errors of data and metrics.
+    int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate. ``ranges`` chooses the
+    range of an activation: all numbers, or fewer by percentile, entropy or mse; auto keeps the
+    method with the least error. ``per_tensor`` gives an int8 weight one scale. Raises UsageError
+    E683 for static activations without data, E677 if nothing fits, and the errors of data and
+    metrics.
     """
-    _check(activations, weights, block, weight_bits, has_data=calibrate is not None)
+    _check(activations, weights, block, weight_bits, ranges, has_data=calibrate is not None)
     work = _prepared(model, OPSET_OF_BLOCKS if weights == "int4" else LOWEST_OPSET)
     data = calibration_data(work, calibrate, held, dims=dims, seed=seed)
     classes = held_labels(data, np.asarray(labels)) if labels is not None else None
     measure = find_metric(metric, classes)
-    format_ = Format(signed, weight_bits, block if weights == "int4" else 0)
-    settings = Settings(activations, gain, format_, keep=frozenset(keep))
+    format_ = Format(signed, weight_bits, block if weights == "int4" else 0, per_tensor)
+    settings = Settings(activations, gain, format_, keep=frozenset(keep), ranges=ranges)
     return quantize_within(work, data, measure, parse_limit(within, measure), settings, say)
 
 
@@ -81,13 +87,16 @@ def _prepared(model: Source, opset: int) -> ir.Model:
     return work
 
 
-def _check(activations: str, weights: str, block: int, weight_bits: int, *, has_data: bool) -> None:
+def _check(
+    activations: str, weights: str, block: int, weight_bits: int, ranges: str, *, has_data: bool
+) -> None:
     """Raise UsageError E683 or E679 for arguments that cannot be used."""
     rows: list[tuple[str, Any, Iterable[Any]]] = [
         ("activations", activations, FORMS),
         ("weights", weights, WEIGHTS),
         ("block", block, BLOCKS),
         ("weight_bits", weight_bits, (7, 8)),
+        ("ranges", ranges, (*METHODS, "auto")),
     ]
     for name, value, allowed in rows:
         if value not in allowed:

@@ -92,6 +92,16 @@ ReduceRange = Annotated[
     ),
 ]
 
+RangesOption = Annotated[
+    Literal["minmax", "percentile", "entropy", "mse", "auto"],
+    typer.Option(
+        "--ranges",
+        help="How the range of an activation is chosen: all numbers, or fewer with a finer step. "
+        "auto keeps the method with the least error.",
+    ),
+]
+PerTensor = Annotated[bool, typer.Option("--per-tensor", help="Give an int8 weight one scale.")]
+
 
 @command
 def quantize(
@@ -109,6 +119,8 @@ def quantize(
     keep: Keep = None,
     signed: Signed = False,
     reduce_range: ReduceRange = False,
+    ranges: RangesOption = "minmax",
+    per_tensor: PerTensor = False,
     dim: TrialDims = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -140,6 +152,8 @@ def quantize(
             keep=keep or (),
             signed=signed,
             weight_bits=7 if reduce_range else 8,
+            ranges=ranges,
+            per_tensor=per_tensor,
             dims=parse_dims(dim) or None,
             seed=seed,
             say=shown.say,

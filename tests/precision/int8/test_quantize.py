@@ -222,6 +222,7 @@ def onnx_tensor(array: np.ndarray) -> Any:
         ({"weights": "int2"}, "E679"),
         ({"activations": "both"}, "E679"),
         ({"weights": "int4", "block": 5}, "E679"),
+        ({"ranges": "median"}, "E679"),
         ({"metric": "mse"}, "E686"),
         ({"labels": np.arange(3), "metric": "top1"}, "E685"),
     ],
@@ -270,3 +271,47 @@ def test_the_target_host_computes_the_same(name: str, activations: Any) -> None:
     compiled = smelt.compile(result.model, target="host", dims={"B": 2})
     run = OnnxRuntime(result.model)
     np.testing.assert_allclose(compiled(sample["x"])[0], run(sample["x"])[0], atol=2e-2)
+
+
+@pytest.mark.parametrize("name", ["gemm", "convolutions", "embedding"])
+def test_one_scale_per_weight(name: str) -> None:
+    result = smelt.quantize(model(name), data(name), within="20%", per_tensor=True)
+    scales = [node.inputs[1] for node in scope.nodes(result.model) if "Dequant" in node.op_type]
+    assert all(len(scale.shape) == 0 for scale in scales)
+    onnx.checker.check_model(smelt.to_proto(result.model), full_check=True)
+
+
+def with_outliers(samples: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
+    for sample in samples[::2]:
+        sample["x"].flat[0] = 60
+    return samples
+
+
+@pytest.mark.parametrize("ranges", ["percentile", "entropy", "mse", "auto"])
+def test_ranges_without_outliers_err_less(ranges: Any) -> None:
+    samples = with_outliers(data("convolutions", 60))
+    first, second = (
+        smelt.quantize(
+            model("convolutions"), samples, within=0.9, activations="static", ranges=each
+        )
+        for each in ("minmax", ranges)
+    )
+    errors = [
+        min(step.error for step in result.alone if step.form == "static")
+        for result in (first, second)
+    ]
+    assert errors[1] < errors[0]
+
+
+def test_eight_bits_of_weights_saturate_sums_of_pairs_and_seven_do_not() -> None:
+    for bits, fits in ((8, False), (7, True)):
+        result = smelt.quantize(
+            model("matmul"), data("matmul"), within="9%", activations="dynamic", weight_bits=bits
+        )
+        (codes,) = (
+            value.const_value.numpy().astype(int)
+            for value in result.model.graph.initializers.values()
+            if value.dtype.name == "INT8"
+        )
+        bound = 2 * 255 * np.abs(codes).max()
+        assert (bound <= 32767) == fits

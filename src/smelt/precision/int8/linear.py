@@ -18,10 +18,18 @@ class Parameters:
     scale: np.ndarray
     zero_point: np.ndarray
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The numbers of the first and the last code."""
+        codes = np.iinfo(self.zero_point.dtype)
+        scale, zero = float(self.scale), int(self.zero_point)
+        return (codes.min - zero) * scale, (codes.max - zero) * scale
+
 
 @dataclass(frozen=True)
 class Codes:
-    """A quantized weight: ``scale`` has one number for each index of ``axis`` or each block.
+    """A quantized weight: ``scale`` has one number for each index of ``axis`` or each block,
+    or a single one.
 
     ``block`` is the number of elements along ``axis`` that share a scale, 0 without blocks.
     """
@@ -55,12 +63,17 @@ def activation_parameters(smallest: float, largest: float, *, signed: bool) -> P
 
 
 def weight_codes(
-    weight: np.ndarray, axis: int, *, bits: int = 8, least: np.ndarray | None = None
+    weight: np.ndarray,
+    axis: int,
+    *,
+    bits: int = 8,
+    least: np.ndarray | None = None,
+    per_tensor: bool = False,
 ) -> Codes:
     """Return symmetric int8 codes of ``weight`` with one scale for each index of ``axis``.
 
-    The scale is max |weight| / (2^(bits - 1) - 1), and at least ``least``. ``bits`` below 8 leaves
-    the outer codes unused.
+    ``per_tensor``: one scale for all. ``bits`` below 8 leaves the outer codes unused. Scales are at
+    least ``least``.
     """
     others = tuple(index for index in range(weight.ndim) if index != axis)
     most = (1 << (bits - 1)) - 1
@@ -68,7 +81,10 @@ def weight_codes(
     if least is not None:
         scale = np.maximum(scale, least.astype(np.float32))
     scale = np.where(scale < LEAST_SCALE, np.float32(1), scale)
-    shape = [-1 if index == axis else 1 for index in range(weight.ndim)]
+    if per_tensor:
+        used = np.max(np.abs(weight), axis=others, initial=0) > 0
+        scale = np.asarray(np.max(scale, where=used, initial=LEAST_SCALE), np.float32)
+    shape = [] if per_tensor else [-1 if index == axis else 1 for index in range(weight.ndim)]
     rounded = np.rint(weight / scale.reshape(shape))
     return Codes(np.clip(rounded, -most, most).astype(np.int8), scale, axis)
 

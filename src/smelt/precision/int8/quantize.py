@@ -15,8 +15,11 @@ from smelt.ir.names import name_values
 from smelt.precision.batches import Sample
 from smelt.precision.data import Data
 from smelt.precision.error import Metric
+from smelt.precision.int8.calibrate import finite_limits, least_error, parameters_by_method
 from smelt.precision.int8.candidates import Candidate, Found, find_candidates
-from smelt.precision.int8.linear import Parameters, activation_parameters
+from smelt.precision.int8.clip import Limits
+from smelt.precision.int8.clip import Ranges as RangeMethod
+from smelt.precision.int8.linear import Parameters
 from smelt.precision.int8.measure import Measure, outputs_of
 from smelt.precision.int8.plan import make_plan
 from smelt.precision.int8.search import Gain, Point, Search, Step
@@ -44,7 +47,8 @@ class Settings:
 
     ``activations``: by measured ranges (static), by ranges of each run (dynamic), in float, or the
     better of these for each product. ``links``: operators between integer convolutions compute with
-    integers, too. ``keep`` names operators and results that stay in float.
+    integers, too. ``keep`` names operators and results that stay in float. ``ranges``: how the
+    range of an activation is chosen.
     """
 
     activations: Activations = "auto"
@@ -52,6 +56,7 @@ class Settings:
     format: Format = field(default_factory=Format)
     links: bool = True
     keep: frozenset[str] = frozenset()
+    ranges: RangeMethod = "minmax"
 
 
 @dataclass(frozen=True)
@@ -94,24 +99,29 @@ def quantize_within(
     found = _candidates(model, data, settings)
     needs_ranges = any("static" in each.forms for each in found.candidates)
     ranges = measure_ranges(clone_model(model), data.calibration) if needs_ranges else Ranges()
-    parameters = _parameters(ranges, settings.format)
-    candidates = [_with_ranges(each, parameters, found) for each in found.candidates]
+    limits = finite_limits(ranges)
+    candidates = [_with_ranges(each, limits, found) for each in found.candidates]
     say("opening the model")
     source = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
     reference = outputs_of(source, data.held_apart)
     del source
-    trial = switched(model, candidates, parameters, settings.format, links=settings.links)
-    measure = Measure(
+
+    def open_measure(parameters: dict[str, Parameters]) -> Measure:
+        """Return the measure of sets of forms with these ``parameters``."""
+        trial = switched(model, candidates, parameters, settings.format, links=settings.links)
+        run = OnnxRuntime(trial.model, consume=True, optimized=True, threads=0)
+        measured, links = frozenset(parameters), settings.links
+        return Measure(model, trial, run, data.held_apart, reference, metric, measured, links, say)
+
+    made = parameters_by_method(
         model,
-        trial,
-        OnnxRuntime(trial.model, consume=True, optimized=True, threads=0),
-        data.held_apart,
-        reference,
-        metric,
-        frozenset(parameters),
-        settings.links,
-        say,
+        limits,
+        candidates,
+        data.calibration,
+        settings.ranges,
+        signed=settings.format.signed,
     )
+    parameters, measure = least_error(made, candidates, open_measure)
     search = Search(measure, limit, settings.gain)
     search.run(candidates)
     written, error = _written_within(model, search, parameters, settings)
@@ -165,24 +175,9 @@ def _sizes(model: ir.Model, sample: Sample) -> Mapping[str, int]:
     return choose_inputs(interface, given, make=None).sizes  # type: ignore[arg-type]
 
 
-def _parameters(ranges: Ranges, format_: Format) -> dict[str, Parameters]:
-    """Return, by name, the parameters of each float32 value with a finite measured range."""
-    return {
-        str(value.name): activation_parameters(
-            measured.smallest, measured.largest, signed=format_.signed
-        )
-        for value, measured in ranges.by_value.items()
-        if measured.is_finite
-        and measured.smallest <= measured.largest
-        and value.dtype == ir.DataType.FLOAT
-    }
-
-
-def _with_ranges(
-    candidate: Candidate, parameters: Mapping[str, Parameters], found: Found
-) -> Candidate:
+def _with_ranges(candidate: Candidate, limits: Mapping[str, Limits], found: Found) -> Candidate:
     """Return ``candidate`` without the form ``static`` if its operand has no finite range."""
-    if "static" not in candidate.forms or candidate.source in parameters:
+    if "static" not in candidate.forms or candidate.source in limits:
         return candidate
     found.kept[candidate.name] = "its operand was not finite, or empty, on the calibration data"
     return replace(candidate, forms=tuple(form for form in candidate.forms if form != "static"))

@@ -28,11 +28,13 @@ class Format:
 
     ``signed``: activations are int8, not uint8. ``weight_bits`` is 7 for CPUs that saturate sums of
     uint8 times int8 products. ``block`` is the block of int4 weights, 0 for int8 weights.
+    ``per_tensor``: an int8 weight has one scale.
     """
 
     signed: bool = False
     weight_bits: int = 8
     block: int = 0
+    per_tensor: bool = False
 
 
 @dataclass
@@ -100,7 +102,9 @@ class Writer:
         if block:
             made = int4_blocks(array, weight.inner, block)
         else:
-            made = weight_codes(array, weight.axis, bits=bits, least=least)
+            made = weight_codes(
+                array, weight.axis, bits=bits, least=least, per_tensor=self.format.per_tensor
+            )
         if least is None:
             self._made[key] = made
         return made
@@ -109,12 +113,15 @@ class Writer:
         """Return a DequantizeLinear of stored codes."""
         stored = self.constant(codes.codes, f"{stem}_codes")
         scale = self.constant(codes.scale, f"{stem}_scale")
-        block = codes.block or None
-        return b.op("DequantizeLinear", stored, scale, axis=codes.axis, block_size=block)
+        block, axis = codes.block or None, codes.axis if codes.scale.ndim else None
+        return b.op("DequantizeLinear", stored, scale, axis=axis, block_size=block)
 
     def dequantized_rows(self, b: Builder, node: ir.Node, codes: Codes, stem: str) -> ir.Value:
         """Return the rows that the Gather ``node`` reads, from int8 rows with a scale each."""
         rows = b.op("Gather", self.constant(codes.codes, f"{stem}_codes"), node.inputs[1])
+        if not codes.scale.ndim:
+            scale = self.constant(codes.scale, f"{stem}_scale")
+            return b.op("Mul", b.cast(rows, ir.DataType.FLOAT), scale)
         column = codes.scale.reshape(-1, 1)
         scales = b.op("Gather", self.constant(column, f"{stem}_scale"), node.inputs[1])
         return b.op("Mul", b.cast(rows, ir.DataType.FLOAT), scales)
@@ -197,7 +204,7 @@ def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None
         return
     name = str(node.inputs[0].name)  # type: ignore[union-attr]
     scale = (codes.scale * writer.parameters[name].scale).astype(np.float32)
-    if scale.shape != bias.shape or not np.isfinite(bias).all() or not (scale > 0).all():
+    if scale.shape not in ((), bias.shape) or not np.isfinite(bias).all() or not (scale > 0).all():
         return
     stored = np.clip(np.rint(bias / scale.astype(np.float64)), -BIAS_LIMIT, BIAS_LIMIT)
     stem = str(node.inputs[2].name)  # type: ignore[union-attr]

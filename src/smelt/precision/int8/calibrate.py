@@ -1,0 +1,79 @@
+"""The scales of activations by measured ranges, by one of several methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from smelt.precision.batches import Sample
+from smelt.precision.int8.candidates import Candidate
+from smelt.precision.int8.clip import METHODS, Limits, Ranges, limits_of
+from smelt.precision.int8.linear import Parameters, activation_parameters
+from smelt.precision.int8.measure import Measure
+from smelt.precision.int8.observe import histograms
+from smelt.precision.int8.plan import make_plan
+from smelt.precision.ranges import Ranges as Measured
+
+
+def finite_limits(ranges: Measured) -> dict[str, Limits]:
+    """Return the range of each float32 value that held finite numbers only."""
+    return {
+        str(value.name): (measured.smallest, measured.largest)
+        for value, measured in ranges.by_value.items()
+        if measured.is_finite
+        and measured.smallest <= measured.largest
+        and value.dtype == ir.DataType.FLOAT
+    }
+
+
+def parameters_by_method(
+    model: ir.Model,
+    limits: Mapping[str, Limits],
+    candidates: Sequence[Candidate],
+    samples: Sequence[Sample],
+    method: Ranges,
+    *,
+    signed: bool,
+) -> Iterator[dict[str, Parameters]]:
+    """Yield the parameters of all values by ``method``; ``auto`` yields those of each method.
+
+    Only the values that static ``candidates`` quantize are counted; others keep ``limits``.
+    """
+    names = METHODS if method == "auto" else [method]
+    static = all_static(candidates)
+    if not static or method == "minmax":
+        yield _parameters(limits, signed=signed)
+        return
+    plan = make_plan(model, static, frozenset(limits))
+    used = sorted((plan.operands | plan.results) & limits.keys())
+    counted = histograms(model, {name: limits[name] for name in used}, samples)
+    for name in names:
+        chosen = {value: limits_of(counts, name) for value, counts in counted.items()}
+        yield _parameters({**limits, **chosen}, signed=signed)
+
+
+def least_error(
+    made: Iterator[dict[str, Parameters]],
+    candidates: Sequence[Candidate],
+    open_measure: Callable[[dict[str, Parameters]], Measure],
+) -> tuple[dict[str, Parameters], Measure]:
+    """Return the parameters with the least error if all static candidates are chosen."""
+    parameters = next(made)
+    measure = open_measure(parameters)
+    for other in made:
+        trial = open_measure(other)
+        static = all_static(candidates)
+        if trial.error(static) < measure.error(static):
+            parameters, measure = other, trial
+    return parameters, measure
+
+
+def all_static(candidates: Sequence[Candidate]) -> dict[Candidate, str]:
+    """Return the form ``static`` for each candidate that has it."""
+    return {each: "static" for each in candidates if "static" in each.forms}
+
+
+def _parameters(limits: Mapping[str, Limits], *, signed: bool) -> dict[str, Parameters]:
+    """Return the scale and zero point for each range."""
+    return {name: activation_parameters(*pair, signed=signed) for name, pair in limits.items()}
