@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from smelt.targets.c.cpus import CPUS, HARD
+
 VECTORS = """
 extern unsigned long top_of_stack[];
 extern unsigned char data_start[], data_end[], data_from[], bss_start[], bss_end[];
@@ -84,7 +86,6 @@ static uint32_t ticks(void)
 """C functions that print by semihosting and read the ticks since ``start_ticks``."""
 
 INSTRUCTIONS_PER_TICK = 40
-HARD = "-mfloat-abi=hard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +106,9 @@ class Board:
 
 BOARDS = {
     "cortex-m0": Board("microbit", ("-mcpu=cortex-m0",), "256K", "16K"),
-    "cortex-m3": Board("mps2-an385", ("-mcpu=cortex-m3",)),
-    "cortex-m4": Board("mps2-an386", ("-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", HARD)),
-    "cortex-m7": Board("mps2-an500", ("-mcpu=cortex-m7", "-mfpu=fpv5-d16", HARD)),
+    "cortex-m3": Board("mps2-an385", CPUS["cortex-m3"].flags),
+    "cortex-m4": Board("mps2-an386", CPUS["cortex-m4"].flags),
+    "cortex-m7": Board("mps2-an500", CPUS["cortex-m7"].flags),
     "cortex-m55": Board("mps3-an547", ("-mcpu=cortex-m55", HARD), "512K", "2M"),
 }
 """By the value of the option ``cpu``."""

@@ -116,7 +116,7 @@ def measure(
         return Figures(
             total * INSTRUCTIONS_PER_TICK,
             artifact.plan.facts["macs"],
-            _text(board, folder),
+            code_bytes(board, folder),
             artifact.plan.facts["weights_bytes"],
             artifact.plan.memory.arena_bytes,
             frame,
@@ -132,10 +132,10 @@ def _frame(board: Board, folder: Path, level: str) -> int:
     return max(int(line.split("\t")[1]) for line in (folder / "frame.su").open())
 
 
-def _text(board: Board, folder: Path) -> int:
-    """The bytes of code by ``-Os``, without the clock and constant tables of its own."""
+def code_bytes(board: Board, folder: Path, level: str = "-Os") -> int:
+    """The bytes of code, without the clock and constant tables of its own."""
     subprocess.run(
-        [*compiler_command(board, "-Os"), "-c", "model.c", "-o", "size.o"], cwd=folder, check=True
+        [*compiler_command(board, level), "-c", "model.c", "-o", "size.o"], cwd=folder, check=True
     )
     listed = subprocess.run(
         ["arm-none-eabi-size", "-A", "size.o"],

@@ -15,6 +15,7 @@ from smelt.cli.comparing import check_result
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.half_types import HalfTypes
 from smelt.cli.input_values import Samples, check_samples
+from smelt.cli.layers import layers
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
 from smelt.cli.rewriting import Rewriting
@@ -200,6 +201,8 @@ def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
     for name, fact in artifact.plan.facts.items():
         if not isinstance(fact, list):  # lists are printed by --json and in reports
             print(f"{name.replace('_', ' ')}: {fact}")
+    for line in layers(artifact.report.get("kernels", ())):
+        print(line)
     tuned = artifact.report.get("tune")
     if tuned is not None:
         note(_tuned(tuned))

@@ -49,6 +49,14 @@ CODES: Mapping[str, ErrorCode] = {
         "empty tensors.",
         "give the dim a size of 1 or more: --dim B=1..16",
     ),
+    "E408": ErrorCode(
+        "the library does not fit the board",
+        "`--option fit=flash=256K,ram=64K` states the memory of a board, and the C library needs "
+        "more. Flash holds code and weights; RAM holds the arena, the stack, and the buffers of "
+        "inputs and outputs. No file is written.",
+        "int8 weights and activations by `smelt quantize`, or an arena in row bands: "
+        "--option arena=BYTES",
+    ),
     "E411": ErrorCode(
         "a size is known only when the model runs",
         "The target plans memory before a run, and a size depends on the data of the run.",

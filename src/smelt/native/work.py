@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import Instruction, Program
 
 
 class KernelWork(TypedDict):
-    """The work of one instruction: its node, multiply-adds and bytes of its tensors."""
+    """The work of one instruction: its node, multiply-adds and bytes of its tensors.
+
+    Targets that know a CPU's costs add an estimate of machine ``instructions``, None if unknown.
+    """
 
     step: int
     op: str
@@ -18,6 +21,7 @@ class KernelWork(TypedDict):
     macs: int
     bytes_read: int
     bytes_written: int
+    instructions: NotRequired[int | None]
 
 
 def kernel_report(program: Program) -> list[KernelWork]:

@@ -23,7 +23,7 @@ from smelt.program.memory import MemoryPlan
 from smelt.program.resolve_sizes import with_largest_sizes
 from smelt.runtime.c_library import ERROR_SINGULAR
 from smelt.targets.base import Artifact
-from smelt.targets.c import report_file, session_files
+from smelt.targets.c import board, report_file, session_files
 from smelt.targets.c.contract import INTERFACE_VERSION, SCHEMA, ports, sizes_of
 from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.options import Options
@@ -82,7 +82,9 @@ def emit(plan: CPlan) -> Artifact:
     kernels = kernel_report(with_largest_sizes(program))
     plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)
     named = {step: function for step, (_, function) in unit.called.items()}
+    board_facts = board.describe(plan, kernels, named, files)
     files[report_file.FILE] = report_file.to_json(options.name, memory, plan.facts, kernels, named)
+    plan.facts |= board_facts
     report = {"memory": memory.to_json(), "kernels": kernels, **plan.facts}
     return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from smelt.errors import UsageError, did_you_mean
 from smelt.native.emit.names import check_identifier
+from smelt.targets.c.cpu_costs import costs_of, measured_cpus
 from smelt.targets.c.cpus import CPUS
+from smelt.targets.c.limits import limits
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "weights": ("auto", "hex", "string", "incbin", "bin"),
@@ -45,6 +47,8 @@ class Options:
     sums the differences. ``quantized``: how operators between DequantizeLinear and QuantizeLinear
     are computed: in ``integers``, off by at most one step; in ``fixed`` point without any floats,
     with scales as multipliers and shifts, off by one step more; or in ``floats`` as written.
+    ``fit``: the memory of the board, such as ``flash=256K,ram=64K``; a library that needs more is
+    refused. Only for a cpu with measured costs: cortex-m3, cortex-m4, cortex-m7.
     """
 
     name: str = "model"
@@ -56,6 +60,7 @@ class Options:
     profile: bool = False
     arena: int | None = None
     quantized: str = "integers"
+    fit: str | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError E660 for a value that is not allowed."""
@@ -87,6 +92,7 @@ class Options:
                 "arena is the most bytes that the arena may have, 0 or more",
                 "leave out --option arena, which sets no limit",
             )
+        self._check_fit()
         lowest, highest = ALIGNMENTS
         bytes_ = self.arena_alignment
         if not lowest <= bytes_ <= highest or bytes_ & (bytes_ - 1):
@@ -94,6 +100,23 @@ class Options:
                 f"alignment={self.alignment}",
                 f"alignment is a power of 2 from {lowest} to {highest}",
                 "leave out --option alignment, which suits the cpu",
+            )
+
+    def _check_fit(self) -> None:
+        """Raise UsageError E660 for limits of another form, or a cpu without measured costs."""
+        if self.fit is None:
+            return
+        if limits(self.fit) is None:
+            raise refused(
+                f"fit={self.fit!r}",
+                "fit has the limits flash and ram, or one of them, in bytes, K or M, each once",
+                "use --option fit=flash=256K,ram=64K",
+            )
+        if costs_of(self.cpu) is None:
+            raise refused(
+                f"fit={self.fit} and cpu={self.cpu}",
+                "the instructions and the code of this cpu were not measured",
+                f"use --option cpu= with one of {', '.join(measured_cpus())}",
             )
 
     @property

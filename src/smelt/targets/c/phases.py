@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Plan
 from smelt.targets.c.cpus import CPUS
+from smelt.targets.c.options import Options
 
 CPlan: TypeAlias = Plan[Program, MemoryPlan]
 
@@ -29,6 +31,16 @@ def order(plan: CPlan) -> None:
         )
 
 
+def planner(options: Options) -> Callable[[Program], MemoryPlan]:
+    """Return the function that plans the memory of a program as ``options`` say."""
+    return partial(
+        memory.allocate,
+        alignment=options.arena_alignment,
+        parts=options.threads,
+        limit=options.arena,
+    )
+
+
 def allocate(plan: CPlan) -> None:
     """Set ``plan.memory`` to a plan of all buffers in one arena.
 
@@ -38,12 +50,7 @@ def allocate(plan: CPlan) -> None:
     that stay single-threaded for lack of scratch space.
     """
     options = plan.options
-    planned = partial(
-        memory.allocate,
-        alignment=options.arena_alignment,
-        parts=options.threads,
-        limit=options.arena,
-    )
+    planned = planner(options)
     if options.arena is None:
         with for_machine(CPUS[options.cpu].machine):
             plan.memory = planned(plan.steps)
