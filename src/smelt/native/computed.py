@@ -1,4 +1,4 @@
-"""Find out which instructions have a kernel, now or once open sizes are bound."""
+"""Predicates: whether an instruction has a kernel, now or once open sizes are bound."""
 
 from __future__ import annotations
 

@@ -52,11 +52,11 @@ def _unsplit_at_peak(plan: MemoryPlan, parts: int, limit: int) -> Program | None
     if not any(split):
         return None
     live, changes = 0, live_from(plan.assignment.arena, plan.alignment)
-    over = []
-    for step, is_cut in enumerate(split):
+    exceeding = []
+    for step, is_split in enumerate(split):
         live = changes.get(step, live)
-        over.append(is_cut and live > limit)
-    chosen = over if any(over) else split
+        exceeding.append(is_split and live > limit)
+    chosen = exceeding if any(exceeding) else split
     instructions = [
         replace(each, attributes={**each.attributes, SINGLE_THREADED: 1}) if is_chosen else each
         for each, is_chosen in zip(program.instructions, chosen, strict=True)

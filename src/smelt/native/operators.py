@@ -35,8 +35,10 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
         raise ValueError(f"shapes {image.shape} and {weights.shape} do not fit {rank} spatial dims")
     sizes: list[Dim] = [image.shape[0], weights.shape[0]]
     for dim in range(rank):
-        spare = pads[dim] + pads[rank + dim] - dilations[dim] * (kernel[dim] - 1) - 1
-        sizes.append((image.shape[2 + dim] + spare) // strides[dim] + 1)
+        # The last window begins at index size + pads - extent of the padded image.
+        extent = dilations[dim] * (kernel[dim] - 1) + 1
+        last = image.shape[2 + dim] + (pads[dim] + pads[rank + dim] - extent)
+        sizes.append(last // strides[dim] + 1)
     return (Result(image.dtype, ir.Shape(sizes)),)
 
 
@@ -45,11 +47,11 @@ def reference(
 ) -> tuple[np.ndarray, ...]:
     """Return the Relu of a convolution: sliding windows of each group times its filters."""
     x, w = present(inputs[:2])
-    bias = (*inputs[2:], None)[0]
+    bias = inputs[2] if len(inputs) > 2 else None
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     rank, group = len(kernel), _group(attributes)
     padded = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
-    extent = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    extent = [dilation * (size - 1) + 1 for dilation, size in zip(dilations, kernel, strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(padded, extent, tuple(range(2, rank + 2)))
     windows = windows[(slice(None), slice(None), *(slice(None, None, s) for s in strides))]
     for axis, dilation in enumerate(dilations, -rank):
@@ -68,7 +70,7 @@ def reference(
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
-    """Return Relu of Conv."""
+    """Build the Conv and its Relu, for runtimes without the engine's kernel."""
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     conv = b.op(
         "Conv",

@@ -68,8 +68,9 @@ def ordered(
         resolve_sizes(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
         check_sizes_known(program, NO_BOUND, is_final=True)
         program.conditions = constraint_conditions(constraints_of(model), program.input_sizes)
-    for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
-        pairs = zip(program.slots[number].shape, open_, strict=True)
+    # The interface file gets the sizes that became known, and the model's names for the others.
+    for value, number, named in zip(model.graph.outputs, program.outputs, shapes, strict=True):
+        pairs = zip(program.slots[number].shape, named, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])
     groups = (fuse_elementwise,)
     return planned(program, target, (), groups, integers=integers, fixed_point=fixed_point)

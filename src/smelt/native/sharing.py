@@ -69,12 +69,13 @@ def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
         return 1
     bytes_moved = sum(program.slots[slot].nbytes for slot in slots - program.constants.keys())
     products = macs(program, instruction)
-    return parts if products >= FEWEST_MACS or (not products and bytes_moved >= FEWEST_BYTES) else 1
+    is_worth = products >= FEWEST_MACS if products else bytes_moved >= FEWEST_BYTES
+    return parts if is_worth else 1
 
 
 def shared_needs(needs: Needs, parts: int, alignment: int) -> Needs:
     """Return the storage needs of ``parts`` shards: scratch space for each, and no input
-    overwritten.
+    overwritten, because another shard may still read it.
     """
     if parts == 1:
         return needs

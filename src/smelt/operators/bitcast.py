@@ -86,7 +86,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
-    """Build a Cast between integers, through int64 if floats are involved."""
+    """Build a Cast between integers; with a float on either side, go through its bits as int64."""
     (x,) = present(inputs)
     assert x.dtype is not None
     to = _target(attributes)

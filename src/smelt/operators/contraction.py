@@ -56,7 +56,12 @@ def parse(equation: str, ranks: Sequence[int]) -> Equation:
         if count < 0 or (count and "..." not in term):
             raise ValueError(f"term {term!r} does not fit an operand of {rank} dims")
     largest_ellipsis = max(
-        (n for t, n in zip(terms, ellipsis_ranks, strict=True) if "..." in t), default=0
+        (
+            hidden_dims
+            for term, hidden_dims in zip(terms, ellipsis_ranks, strict=True)
+            if "..." in term
+        ),
+        default=0,
     )
     labels = [_expand(term, count) for term, count in zip(terms, ellipsis_ranks, strict=True)]
     if arrow:
@@ -85,7 +90,7 @@ def _expand(term: str, hidden: int) -> Labels:
 
 def counts_of(sizes: Mapping[str, Dim]) -> dict[str, int]:
     """Return the size of each label as a number; ``UNKNOWN_SIZE`` for a symbolic one."""
-    return {label: d if isinstance(d, int) else UNKNOWN_SIZE for label, d in sizes.items()}
+    return {label: size if isinstance(size, int) else UNKNOWN_SIZE for label, size in sizes.items()}
 
 
 def sizes_of(terms: Sequence[Labels], shapes: Sequence[Sequence[Dim]]) -> dict[str, Dim]:

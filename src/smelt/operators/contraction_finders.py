@@ -35,7 +35,7 @@ PACKAGES = {"betweenness": "igraph", "spinglass": "igraph", "kahypar": "kahypar"
 """Packages that methods of cotengra's optimizers need."""
 
 MISSING = re.compile(r"No module named '(\w+)'|No such file or directory: '(\w+)'")
-"""What Python says of a package or a program that is not installed."""
+"""Python's messages for a package or a program that is not installed; the groups are its name."""
 
 
 def is_of(finder: Any, package: str) -> bool:
@@ -189,32 +189,32 @@ def _takes_limit(finder: Callable[..., Any]) -> bool:
 
 def _called(find: Callable[..., Any], *arguments: Any, name: str = "") -> Any:
     """Return what ``find`` returns; raises UsageError E658 from the error that it raises."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             found = find(*arguments)
         except UsageError:
             raise
         except Exception as error:
-            raise _failed(name or _name(find), error, [str(each.message) for each in told]) from (
+            raise _failed(name or _name(find), error, [str(each.message) for each in caught]) from (
                 error
             )
-    for each in told:
+    for each in caught:
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     return found
 
 
-def _failed(name: str, error: Exception, told: list[str]) -> UsageError:
-    """Return E658: a path finder raised ``error``, after the warnings ``told``.
+def _failed(name: str, error: Exception, warned: list[str]) -> UsageError:
+    """Return E658: a path finder raised ``error``, after the warnings ``warned``.
 
     The optimizers of cotengra only warn of the errors of their trials, such as a package that is
     not installed, and fail with another error when no trial is left.
     """
-    reasons = [f"{type(error).__name__}: {error}", *reversed(told)]
+    reasons = [f"{type(error).__name__}: {error}", *reversed(warned)]
     found = next((match for text in reasons if (match := MISSING.search(text))), None)
     missing = (found[1] or found[2]) if found else _package_of_method(name)
     if not missing:
-        trial = next((text for text in told if text.startswith("Trial error")), reasons[0])
+        trial = next((text for text in warned if text.startswith("Trial error")), reasons[0])
         why, fix = trial.partition(". Set")[0], "use optimize='auto', or another finder"
     else:
         why = f"{missing} is not installed"

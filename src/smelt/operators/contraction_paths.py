@@ -33,9 +33,9 @@ Optimize: TypeAlias = str | bool | Path | Finder | Any
 ``auto``, for callers of NumPy and opt_einsum."""
 
 FEW_PRODUCTS, THOROUGH = 10**10, "auto-hq"
-"""If the path of ``auto`` needs more products than this, a second or more of a run, the finder
-THOROUGH is tried, too, which takes seconds. With 20 sites of two operators between two states,
-``auto`` needs 4e11 products, and the best path 7e4."""
+"""The finder THOROUGH, whose search takes seconds, is also tried if the path of ``auto`` needs more
+products than FEW_PRODUCTS, which take a second or more of a run. For a network of 20 sites with two
+operators between two states, ``auto`` needs 4e11 products, and the best path 7e4."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,8 @@ def as_pairs(path: Any, count: int) -> tuple[tuple[int, int], ...]:
             why="each step of a path is a pair of whole numbers",
         ) from error
     pairs: list[tuple[int, int]] = []
-    # ``given`` has the operands as the path numbers them, ``own`` as pairs without moves do.
+    # Both lists hold operand numbers: ``given`` in the order of the given path, whose steps may
+    # move an operand to the end; ``own`` in the order of the returned pairs, which never do.
     given, own, next_number = list(range(count)), list(range(count)), count
     for step in filter(None, steps):
         if len(set(step)) != len(step) or not all(0 <= i < len(given) for i in step):

@@ -97,7 +97,10 @@ def elementwise(
 
 
 def _broadcast(b: Builder, values: Sequence[ir.Value]) -> list[ir.Value]:
-    """Build all values in one shape; which dims are 1 may be known only at run time."""
+    """Build each value expanded by the shapes of all others, so that all have one shape.
+
+    The shapes are read at run time, because only then may be known which dims are 1.
+    """
     if len(values) == 1:
         return list(values)
     sizes = [b.op("Shape", value) for value in values]

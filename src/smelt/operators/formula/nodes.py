@@ -56,6 +56,7 @@ class Nodes(Arithmetic):
         Plain numbers become constants in the dtype of the other inputs.
         """
         tensors = [x for x in inputs if isinstance(x, Tensor)]
+        # A node in a loop's body may read outer values, but no outer node a value of the body.
         m = max((x.m for x in tensors), key=lambda m: m.depth, default=self)
         operands = inputs[1:] if op_type == "Where" else inputs  # the condition is a bool
         typed = [x for x in operands if isinstance(x, Tensor)]
