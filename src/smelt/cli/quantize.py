@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from smelt.precision.int8.quantize import Result
 
+SHOWN = 5
+"""The most values that the report names with numbers beyond their range; JSON has all."""
+
 Calibrate = Annotated[
     list[str] | None,
     typer.Option(
@@ -203,6 +206,10 @@ def _facts(result: Result, sizes: list[int]) -> dict[str, Any]:
         ],
         "curve": [point._asdict() for point in result.curve],
         "runs": result.runs,
+        "ranges": [
+            {"value": name, "low": each.low, "high": each.high, "saturated": each.saturated}
+            for name, each in result.ranges.items()
+        ],
     }
 
 
@@ -218,6 +225,12 @@ def _print(result: Result, output: str, sizes: list[int]) -> None:
     note(table(rows, ("bytes saved", "integer products", "error"), stream=sys.stderr))
     for name, why in result.kept.items():
         note(f"in float: {name}: {why}")
+    worst = sorted(result.ranges.items(), key=lambda pair: -pair[1].saturated)
+    for name, each in worst[:SHOWN]:
+        if each.saturated:
+            note(
+                f"saturates: {name}: {each.saturated:.2%} beyond {each.low:.4g} to {each.high:.4g}"
+            )
     note(result.note)
     before, after = sizes
     forms = ", ".join(

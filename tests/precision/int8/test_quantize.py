@@ -315,3 +315,16 @@ def test_eight_bits_of_weights_saturate_sums_of_pairs_and_seven_do_not() -> None
         )
         bound = 2 * 255 * np.abs(codes).max()
         assert (bound <= 32767) == fits
+
+
+def test_ranges_tell_the_part_of_the_numbers_that_saturates() -> None:
+    samples = data("matmul", 8)
+    for sample in samples[1::2]:  # held apart
+        sample["x"] = (
+            np.where(np.arange(16) < 4, np.float32(100), np.float32(0.5)) + 0 * sample["x"]
+        )
+    result = smelt.quantize(model("matmul"), samples, within=10.0, activations="static")
+    assert list(result.chosen.values()) == ["static"]
+    (coded,) = result.ranges.values()
+    assert coded.saturated == 0.25
+    assert 0.5 < coded.high < 100

@@ -68,14 +68,29 @@ def histograms(
     return {name: Histogram(counts[name], *ranges[name]) for name in ranges}
 
 
+@dataclass(frozen=True)
+class Coded:
+    """The range ``low`` to ``high`` of a value's codes, and the part of its numbers beyond it."""
+
+    low: float
+    high: float
+    saturated: float
+
+
 def saturation(
     model: ir.Model, parameters: Mapping[str, Parameters], samples: Sequence[Sample]
-) -> dict[str, float]:
-    """Return the part of the numbers of each value that the codes of ``parameters`` cut off."""
+) -> dict[str, Coded]:
+    """Return the range of each value's codes, and the part of its numbers that they cut off.
+
+    A number within half a step of the range rounds to its end and is not cut off.
+    """
     beyond, total = dict.fromkeys(parameters, 0), dict.fromkeys(parameters, 0)
     for name, value in observe(model, list(parameters), samples):
         low, high = parameters[name].limits
         half = float(parameters[name].scale) / 2
         beyond[name] += int(np.count_nonzero((value < low - half) | (value > high + half)))
         total[name] += value.size
-    return {name: beyond[name] / max(total[name], 1) for name in parameters}
+    return {
+        name: Coded(*each.limits, beyond[name] / max(total[name], 1))
+        for name, each in parameters.items()
+    }

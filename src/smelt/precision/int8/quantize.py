@@ -21,6 +21,7 @@ from smelt.precision.int8.clip import Limits
 from smelt.precision.int8.clip import Ranges as RangeMethod
 from smelt.precision.int8.linear import Parameters
 from smelt.precision.int8.measure import Measure, outputs_of
+from smelt.precision.int8.observe import Coded, saturation
 from smelt.precision.int8.plan import make_plan
 from smelt.precision.int8.search import Gain, Point, Search, Step
 from smelt.precision.int8.switches import switched
@@ -78,6 +79,7 @@ class Result:
     curve: Sequence[Point]
     note: str
     runs: int
+    ranges: Mapping[str, Coded]
 
 
 def quantize_within(
@@ -126,6 +128,8 @@ def quantize_within(
     search.run(candidates)
     written, error = _written_within(model, search, parameters, settings)
     kept = {**found.kept, **_reasons(search, candidates)}
+    plan = measure.plan(search.chosen)
+    coded = sorted((plan.operands | plan.results) - plan.scale_of.keys())
     return Result(
         written,
         error,
@@ -137,6 +141,7 @@ def quantize_within(
         search.curve,
         data.note,
         measure.runs,
+        saturation(model, {name: parameters[name] for name in coded}, data.held_apart),
     )
 
 
