@@ -44,8 +44,8 @@ def test_no_other_choice_is_cheaper(seed: int) -> None:
 
 def test_a_long_chain() -> None:
     border = Border()
-    for node in range(1_000):
+    for node in range(10_000):
         border.add(node, in_float=1 if node % 2 else 0, in_half=UNBOUNDED if node % 20 == 0 else 0)
         if node:
             border.connect(node - 1, [node])
-    assert not border.nodes_in_half() & set(range(0, 1_000, 20))
+    assert not border.nodes_in_half() & set(range(0, 10_000, 20))

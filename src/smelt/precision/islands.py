@@ -2,6 +2,7 @@
 
 A minimum cut separates the nodes in float32 from the nodes in half. The cut costs one Cast for
 each value that crosses it, and the cost of each node on its side, usually less than a Cast.
+Chains are reduced before the cut, so that the time for a chain grows with its length only.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+
+from smelt.precision.pair_costs import PairCosts
 
 CAST = 100
 """The cost of one Cast; preferences of nodes are fractions of it."""
@@ -48,18 +51,33 @@ class Border:
         Cast if the writer is in float32 and a reader in half. "up" costs a Cast if the writer is in
         half and a reader in float32.
         """
-        network = _Network()
+        costs = PairCosts()
         for node, cost in self.half_cost.items():
-            network.add("float", node, cost)
-            network.add(node, "half", self.float_cost[node])
+            costs.add_node(node, self.float_cost[node], cost)
         for index, (writer, readers) in enumerate(self.values):
-            network.add(writer, ("down", index), CAST)
-            network.add(("up", index), writer, CAST)
+            if len(set(readers)) == 1:
+                costs.add_pair(writer, readers[0], CAST)
+                costs.add_pair(readers[0], writer, CAST)
+                continue
+            costs.add_pair(writer, ("down", index), CAST)
+            costs.add_pair(("up", index), writer, CAST)
             for reader in readers:
-                network.add(("down", index), reader, UNBOUNDED)
-                network.add(reader, ("up", index), UNBOUNDED)
-        in_float = network.side_of("float", "half")
+                costs.add_pair(("down", index), reader, UNBOUNDED)
+                costs.add_pair(reader, ("up", index), UNBOUNDED)
+        costs.reduce()
+        in_float = costs.restore(_cheapest_in_float(costs))
         return {node for node in self.half_cost if node not in in_float}
+
+
+def _cheapest_in_float(costs: PairCosts) -> set[Hashable]:
+    """Return the nodes in float32 of a choice that no other is cheaper than."""
+    network = _Network()
+    for node, (as_float, as_half) in costs.alone.items():
+        network.add("float", node, as_half)
+        network.add(node, "half", as_float)
+    for in_float, in_half, cost in costs.pairs():
+        network.add(in_float, in_half, cost)
+    return set(network.side_of("float", "half"))
 
 
 class _Network:

@@ -1,6 +1,6 @@
 """Operators whose results lose too much in a half type, with the reason.
 
-The automatic choices of ``--fp16`` and of the target ``coreml`` read this table.
+The automatic choice of ``--fp16`` reads this table. The target ``coreml`` has its own rows.
 """
 
 from __future__ import annotations
