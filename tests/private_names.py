@@ -30,6 +30,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     ),
     "onnx": ("runtime/fold.py", "runtime/reference_loop.py"),
     "onnxruntime": ("runtime/values.py",),
+    "opt_einsum": ("operators/contraction_finders.py",),
     "torch": ("pytorch/backend.py", "pytorch/export.py"),
 }
 """The files in which private names of a library may stand."""
@@ -56,6 +57,10 @@ def _ort_value() -> Any:
 
 
 OBJECTS: Mapping[str, tuple[Callable[[], Any], str]] = {
+    "opt_einsum.paths._PATH_OPTIONS": (
+        lambda: importlib.import_module("opt_einsum.paths"),
+        "_PATH_OPTIONS",
+    ),
     "onnx_ir.Value._uses": (lambda: _onnx_ir().Value(name="x"), "_uses"),
     "onnx_ir.Value._add_usage": (lambda: _onnx_ir().Value, "_add_usage"),
     "onnx_ir.Value._remove_usage": (lambda: _onnx_ir().Value, "_remove_usage"),

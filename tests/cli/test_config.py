@@ -243,7 +243,7 @@ def test_the_example_of_the_guide_is_right(here, settings):
     assert compiled["option"][0] == ["name=my_model"]
 
 
-READ = {"pipeline", "inputs"}
+READ = {"pipeline", "inputs", "labels"}
 """Options that name a file to read: arrays and the text of a pipeline."""
 
 

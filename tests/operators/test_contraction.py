@@ -106,7 +106,7 @@ def test_steps(text: str, case: tuple[list[tuple[int, ...]], list[tuple[str, str
 
 CHAIN = ("ab,bc,cd->ad", [(2, 3), (3, 4), (4, 5)])
 PATHS = {
-    "no path finder": ("quickest", None, "no path algorithm"),
+    "no path finder": ("quickest", None, "no path finder"),
     "one operand twice": ([(0, 0), (0, 1)], None, "does not name two"),
     "operands left": ([(0, 1)], None, "leaves 2"),
     "memory": ("auto", 1, "at most 1 elements"),

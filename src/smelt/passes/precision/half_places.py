@@ -49,7 +49,7 @@ def half_places(
     All type variables of the operator that may be ``half`` change together, because runtimes have
     no kernels for most mixtures of types that ONNX allows; ``WIDE_VARIABLES`` lists the exceptions.
     """
-    if node.domain or node.op_type in KEPT:
+    if node.domain or node.op_type in KEPT:  # add_fp16_cast keeps 1
         return None
     schema = opset.schema(node.op_type, version)
     if schema is None or not is_known(node) or _is_untyped(node):
