@@ -22,7 +22,7 @@ import onnx
 from scipy.optimize import nnls
 
 import smelt
-from bench.cortex_m import BOARDS, INSTRUCTIONS_PER_TICK
+from bench.cortex_m import BOARDS
 from bench.microcontrollers import MODELS, code_bytes, measure, models_of
 from smelt.native.work import KernelWork, kernel_report
 from smelt.targets.c.cpu_costs import FILE, OTHER, Cost, CpuCosts, kinds_of
@@ -33,9 +33,6 @@ REDUCING = ("Pool", "Mean", "Sum", "ReduceM", "ArgM")
 
 LEAST = 1000
 """The fewest instructions of a kernel that is fitted; ticks stand for 40 instructions."""
-
-WRAP = INSTRUCTIONS_PER_TICK << 24
-"""The instructions after which SysTick starts again; each kernel takes fewer."""
 
 Row = tuple[KernelWork, int]
 
@@ -85,7 +82,7 @@ def costs(cpu: str) -> tuple[CpuCosts, list[str]]:
             found = measure(model, cpu, "-O2", {})
             ratios.append(code_ratio(model, cpu))
             works = kernel_report(program)
-            counts = [count % WRAP for _, count, _ in found.kernels]
+            counts = [count for _, count, _ in found.kernels]
             steps = list(zip(kinds_of(program), works, counts, strict=True))
             for kind, work, count in steps:
                 if count >= LEAST:

@@ -1,7 +1,7 @@
 """Instructions, flash and RAM of small models on an emulated Cortex-M, floats beside int8.
 
     python -m bench.microcontrollers [--models a,b] [--cpu cortex-m4] [--kinds float,int8]
-                                     [--level -O2] [--kernels] [--option size=small]
+                                     [--level -O2] [--kernels] [--option quantized=fixed]
 
 Counts come from QEMU (see ``bench.cortex_m``). ``off`` is the largest difference from ONNX Runtime
 on this machine, over the largest result. ``text`` is code by ``-Os``. ``--kernels`` lists the
@@ -54,9 +54,15 @@ int main(void)
     const uint32_t begin = ticks();
     if (model_run(inputs, outputs, arena))
         return 1;
-    print_number(ticks() - begin);
+    uint32_t total = ticks() - begin;
+    if (SYSTICK[0] & 0x10000) { /* the counter started again: add the kernels, each below 2^24 */
+        total = 0;
+        for (int i = 0; i < STEPS; ++i)
+            total += (uint32_t)model_ticks[i] & 0xFFFFFF;
+    }
+    print_number(total);
     for (int i = 0; i < STEPS; ++i)
-        print_number((uint32_t)model_ticks[i]);
+        print_number((uint32_t)model_ticks[i] & 0xFFFFFF);
     for (unsigned i = 0; i < MODEL_OUTPUT0_BYTES / 4; ++i)
         print_number(y[i]);
     return 0;
