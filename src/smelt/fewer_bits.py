@@ -68,6 +68,7 @@ def quantize(
     metrics.
     """
     _check(activations, weights, block, weight_bits, ranges, has_data=calibrate is not None)
+    _check_effect(weights, ranges, per_tensor=per_tensor, has_data=calibrate is not None)
     work = _prepared(model, OPSET_OF_BLOCKS if weights == "int4" else LOWEST_OPSET)
     data = calibration_data(work, calibrate, held, dims=dims, seed=seed)
     classes = held_labels(data, np.asarray(labels)) if labels is not None else None
@@ -113,4 +114,20 @@ def _check(
             "static activations need data",
             why="the range of each activation is measured on inputs that the model will see",
             fix="--calibrate data.npz, or --activations dynamic",
+        )
+
+
+def _check_effect(weights: str, ranges: str, *, per_tensor: bool, has_data: bool) -> None:
+    """Raise UsageError E679 for ``ranges`` or ``per_tensor`` where nothing reads them."""
+    why = ""
+    if weights == "int4" and (per_tensor or ranges != "minmax"):
+        why = "int4 weights have a scale per block, and leave activations in float"
+    elif not has_data and ranges != "minmax":
+        why = "ranges are measured only on calibration data"
+    if why:
+        raise UsageError(
+            "E679",
+            f"{'--per-tensor' if per_tensor and ranges == 'minmax' else '--ranges'} has no effect",
+            why=why,
+            fix="leave it out, or quantize to int8 with --calibrate data.npz",
         )

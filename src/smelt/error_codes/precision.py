@@ -16,7 +16,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E684": ErrorCode(
         "calibration data that cannot be used",
         "The data hold NaN, no sample, or a single sample, so that no other is left to measure the "
-        "error on.",
+        "error on. Or the outputs of the model hold no numbers on these data.",
         "give at least two samples without NaN",
     ),
     "E685": ErrorCode(
@@ -26,9 +26,8 @@ CODES: Mapping[str, ErrorCode] = {
         "smelt quantize model.onnx --calibrate data.npz --metric top1 --labels labels.npy",
     ),
     "E686": ErrorCode(
-        "a metric that fails",
-        "There is no metric of this name, or the Python function raises an exception or returns no "
-        "number.",
+        "an unknown or failing metric",
+        "No metric has this name. Or the Python function raises an exception or returns no number.",
         "--metric relative",
     ),
     "E687": ErrorCode(

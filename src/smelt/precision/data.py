@@ -183,6 +183,17 @@ def _in_type(array: np.ndarray, dtype: ir.DataType | None) -> np.ndarray:
     return array.astype(dtype.numpy())
 
 
+def refuse_no_numbers(outputs: Sequence[Mapping[str, np.ndarray]]) -> None:
+    """Raise UsageError E684 if the outputs of all samples hold no number to measure an error on."""
+    if not any(array.size for sample in outputs for array in sample.values()):
+        raise UsageError(
+            "E684",
+            "the outputs hold no numbers, so no error can be measured",
+            why="the samples are empty, or all outputs are sequences",
+            fix="give samples with at least one row",
+        )
+
+
 def _refuse_nan(interface: Interface, case: ComparisonInputs) -> None:
     """Raise UsageError E684 if an input of ``case`` holds NaN."""
     for port, value in zip(interface.inputs, case.values, strict=True):

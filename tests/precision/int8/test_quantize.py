@@ -13,6 +13,7 @@ import smelt
 from smelt.errors import UsageError
 from smelt.ir import scope
 from smelt.precision.error import find_metric
+from smelt.precision.int8 import quantize as quantizing
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 RNG = np.random.default_rng(0)
@@ -223,6 +224,10 @@ def onnx_tensor(array: np.ndarray) -> Any:
         ({"activations": "both"}, "E679"),
         ({"weights": "int4", "block": 5}, "E679"),
         ({"ranges": "median"}, "E679"),
+        ({"ranges": "mse", "calibrate": None}, "E679"),
+        ({"weights": "int4", "per_tensor": True}, "E679"),
+        ({"weights": "int4", "ranges": "mse"}, "E679"),
+        ({"calibrate": [{"x": np.zeros((0, 16), np.float32)}] * 4}, "E684"),
         ({"metric": "mse"}, "E686"),
         ({"labels": np.arange(3), "metric": "top1"}, "E685"),
     ],
@@ -255,6 +260,32 @@ def test_the_first_step_is_told_if_nothing_fits() -> None:
     limit = raised.value.fix.removeprefix("allow more: --within ")
     assert limit.endswith("%")
     assert smelt.quantize(model("matmul"), data("matmul"), within=limit).chosen
+
+
+def test_a_form_that_errs_more_as_written_gives_way_to_the_best_form_alone(monkeypatch) -> None:
+    written = quantizing._written
+
+    def static_is_worse(source: Any, chosen: Any, *rest: Any) -> Any:
+        """Return the written model, with an infinite error if a form is static."""
+        made, error = written(source, chosen, *rest)
+        return made, np.inf if "static" in chosen.values() else error
+
+    monkeypatch.setattr(quantizing, "_written", static_is_worse)
+    result = smelt.quantize(model("matmul"), data("matmul"), within="9%", activations="static")
+    assert list(result.chosen.values()) == ["weights"]
+
+
+def test_a_bias_beyond_its_codes_stays_in_float() -> None:
+    work = model("convolutions")
+    for name, index, number in (("w", 2, 0), ("b", 2, 1e6)):
+        array = work.graph.initializers[name].const_value.numpy().copy()
+        array[index] = number
+        work.graph.initializers[name].const_value = onnx_tensor(array)
+    result = smelt.quantize(
+        work, data("convolutions"), within="9%", activations="static", per_tensor=True
+    )
+    assert "static" in result.chosen.values()
+    assert error_of(work, result.model, data("convolutions")) < 0.09
 
 
 def test_errors_alone_are_measured_on_samples_of_the_whole_data() -> None:

@@ -13,7 +13,7 @@ from smelt.errors import UsageError
 from smelt.ir.cloning import clone_model
 from smelt.ir.names import name_values
 from smelt.precision.batches import Sample
-from smelt.precision.data import Data
+from smelt.precision.data import Data, refuse_no_numbers
 from smelt.precision.error import Metric
 from smelt.precision.int8.calibrate import finite_limits, least_error, parameters_by_method
 from smelt.precision.int8.candidates import Candidate, Found, find_candidates
@@ -106,6 +106,7 @@ def quantize_within(
     say("opening the model")
     source = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
     reference = outputs_of(source, data.held_apart)
+    refuse_no_numbers(reference)
     del source
 
     def open_measure(parameters: dict[str, Parameters]) -> Measure:
@@ -194,8 +195,9 @@ def _written_within(
     """Return the model with the chosen forms, and its error in ONNX Runtime.
 
     Integer kernels round differently from the emulation in the search. So the written model is
-    measured, and the last choice is dropped until the error is within the limit. Raises UsageError
-    E677 if no choice is left.
+    measured, and the last choice is dropped until the error is within the limit. If no choice is
+    left, the single step with the least error is written. Raises UsageError E677 if that step is
+    not within the limit either.
     """
     measure = search.measure
     while search.chosen:
@@ -204,7 +206,11 @@ def _written_within(
             return written, error
         search.too_much[search.drop_last()] = error
     least = min(search.alone, key=lambda step: step.error)
-    _, error = _written(model, {least.candidate: least.form}, measure, parameters, settings)
+    search.chosen = {least.candidate: least.form}
+    written, error = _written(model, search.chosen, measure, parameters, settings)
+    if error <= search.limit:
+        search.too_much.pop(least.candidate, None)
+        return written, error
     text = measure.metric.text
     more = f"{105 * error:.3g}%" if measure.metric.unit == "ratio" else f"{1.05 * error:.3g}"
     raise UsageError(

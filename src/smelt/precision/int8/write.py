@@ -195,7 +195,7 @@ def _write_activations(writer: Writer, plan: Plan, nodes: list[ir.Node]) -> None
 
 
 def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None:
-    """Store a constant bias of ``node`` as int32 codes.
+    """Store a constant bias of ``node`` as int32 codes, if all of them are within ``BIAS_LIMIT``.
 
     Its scale is activation scale * weight scale, so that integer kernels add it to their sums.
     """
@@ -206,7 +206,9 @@ def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None
     scale = (codes.scale * writer.parameters[name].scale).astype(np.float32)
     if scale.shape not in ((), bias.shape) or not np.isfinite(bias).all() or not (scale > 0).all():
         return
-    stored = np.clip(np.rint(bias / scale.astype(np.float64)), -BIAS_LIMIT, BIAS_LIMIT)
+    stored = np.rint(bias / scale.astype(np.float64))
+    if np.abs(stored).max(initial=0) > BIAS_LIMIT:
+        return  # a channel without weights does not widen the single scale of a tensor
     stem = str(node.inputs[2].name)  # type: ignore[union-attr]
     made = Codes(stored.astype(np.int32), scale, 0)
     node.replace_input_with(2, writer.dequantized(b, made, stem))
