@@ -237,6 +237,11 @@ def test_unknown_words_in_keep_are_refused() -> None:
     assert "Softmax" in (caught.value.fix or "")
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_constant_beyond_the_range_stays_without_a_warning() -> None:
+    assert operators(converted(f"{G} <float c = {{70000}}> {{ y = Mul(x, c) }}")) == "Mul"
+
+
 def test_a_model_without_floats_is_refused() -> None:
     model = typed("g (int64[4] x) => (int64[4] y) { y = Abs(x) }")
     with pytest.raises(UsageError, match="E687"):

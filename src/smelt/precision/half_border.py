@@ -36,6 +36,7 @@ def border_of(
     possible: Mapping[ir.Node, Places],
     fixed: Mapping[ir.Node, str],
     constants: Constants,
+    half: ir.DataType,
     *,
     half_interface: bool,
 ) -> Border:
@@ -55,7 +56,7 @@ def border_of(
         if node in fixed:
             border.add(node, in_half=UNBOUNDED)
         else:
-            in_float, in_half = _preference(node, constants, stored)
+            in_float, in_half = _preference(node, constants, half, stored)
             border.add(node, in_float=in_float, in_half=in_half)
     for graph in scope.graphs(model):
         ports = HALF_SIDE if half_interface and graph is model.graph else FLOAT_SIDE
@@ -93,8 +94,10 @@ def _reader(node: ir.Node, index: int, possible: Mapping[ir.Node, Places]) -> ir
     return FLOAT_SIDE
 
 
-def _preference(node: ir.Node, constants: Constants, stored: int) -> tuple[int, int]:
-    """Return the costs of ``node`` in float32 and in half, of which the minimum cut pays one.
+def _preference(
+    node: ir.Node, constants: Constants, half: ir.DataType, stored: int
+) -> tuple[int, int]:
+    """Return ``(cost in float32, cost in half)`` of ``node``, for the minimum cut.
 
     The model has ``stored`` weights. A residual sum (an Add without constants) and a Mul or Div by
     a number that half must round prefer float32, because half would drop bits. A product with a
@@ -110,7 +113,7 @@ def _preference(node: ir.Node, constants: Constants, stored: int) -> tuple[int, 
         return 1, 0
     if node.op_type == "Add" and not any(constants.get(v) is not None for v in node.inputs):
         return 0, CAST // 3
-    if node.op_type in ("Mul", "Div") and any(_is_inexact(constants, v) for v in node.inputs):
+    if node.op_type in ("Mul", "Div") and any(_is_inexact(constants, v, half) for v in node.inputs):
         return 0, CAST // 3
     return CAST // 4, 0
 
@@ -126,9 +129,10 @@ def _elements(value: ir.Value) -> int:
     return 0 if tensor is None else tensor.size
 
 
-def _is_inexact(constants: Constants, value: ir.Value | None) -> bool:
-    """True for a constant of one element that float16 cannot represent exactly."""
+def _is_inexact(constants: Constants, value: ir.Value | None, half: ir.DataType) -> bool:
+    """True for a constant of one element that ``half`` cannot represent exactly."""
     array = constants.get(value)
     if array is None or array.size != 1:
         return False
-    return bool(np.any(array.astype(np.float16).astype(array.dtype) != array))
+    with np.errstate(over="ignore"):
+        return bool(np.any(array.astype(half.numpy()).astype(array.dtype) != array))

@@ -78,7 +78,7 @@ def plan_half(
     if keep.automatic:
         for node, reason in _exact_operands(possible, ranges).items():
             fixed.setdefault(node, reason)
-    border = border_of(model, possible, fixed, constants, half_interface=half_interface)
+    border = border_of(model, possible, fixed, constants, half, half_interface=half_interface)
     in_half = border.nodes_in_half()
     for node, places in possible.items():
         if node in in_half:

@@ -29,12 +29,10 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import PassContext, assumes, graph_pass
 from smelt.passes.operator_names import check_node_patterns, operator_names
 from smelt.passes.precision.half_places import FIRST_WITH_CASTS, WIDE, half_places
+from smelt.passes.precision.retype import rounded_to
 
 LARGEST = 65504.0
 """The largest finite float16."""
-
-SMALLEST = 2.0**-24
-"""The smallest positive float16, a subnormal number."""
 
 HALF = ir.DataType.FLOAT16
 
@@ -162,7 +160,7 @@ class _Narrow:
             if array is None:
                 narrow = b.op("Cast", value, to=int(HALF))
             else:
-                narrow = b.constant(_in_float16(array), name=value.name)
+                narrow = b.constant(rounded_to(array, HALF), name=value.name)
             self.built[b.graph, value] = narrow
         return narrow
 
@@ -181,12 +179,3 @@ class _Narrow:
             value: narrow for value, narrow in self.narrow.items() if narrow not in discarded
         }
         b.discard()
-
-
-def _in_float16(array: np.ndarray) -> np.ndarray:
-    """Return ``array`` in float16; a number that would round to 0 becomes the smallest of its
-    sign."""
-    narrow = array.astype(np.float16)
-    vanished = (narrow == 0) & (array != 0)
-    rounded: np.ndarray = np.where(vanished, np.copysign(SMALLEST, array), narrow)
-    return rounded.astype(np.float16)

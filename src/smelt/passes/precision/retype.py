@@ -1,8 +1,8 @@
 """Change chosen float32 nodes to a half type in place, with one Cast per value at each border.
 
-A value whose producer is in half is half; a reader in float32 gets its Cast, which stands behind
-the producer and serves all such readers, also in subgraphs. Constants that only half nodes read
-are stored in half.
+A node in half writes half values. A node in float32 reads such a value through a Cast, which stands
+behind the producer and serves all its readers in float32, also in subgraphs. Constants that only
+half nodes read are stored in half.
 """
 
 from __future__ import annotations

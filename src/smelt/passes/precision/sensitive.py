@@ -1,6 +1,6 @@
 """Operators whose results lose too much in a half type, with the reason.
 
-The automatic choice of ``--fp16`` reads this table. The target ``coreml`` has its own rows.
+The automatic choice of ``--fp16`` and ``--bf16`` reads this table.
 """
 
 from __future__ import annotations
