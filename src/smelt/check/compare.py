@@ -241,7 +241,7 @@ def _compare_floats(
         passed = _passed_mask(expected_wide, actual_wide, distance, error, limit.tolerance, allowed)
     failed = ~passed & ~unstable
     counted_error, ulp = np.where(unstable, 0.0, error), np.where(unstable, 0.0, ulp)
-    # report the worst element: of those that fail, if any does
+    # the worst element is reported: among failed elements, or among all if none failed
     rank = np.where(failed, 1.0 + ulp, 0.0) if failed.any() else ulp
     worst = _index(np.argmax(rank), expected.shape)
     peak_rel, mean_rel = relative_errors(expected_wide, actual_wide, counted_error)

@@ -155,8 +155,8 @@ class Monoid:
     """A way to combine numbers in any order: ``combine`` of a new value and the result so far.
 
     - ``in_loop``: the form of ``combine`` in a loop whose result so far is in a register.
-    - ``identity``: the number that changes no result. For integer types, an infinity stands for
-      the highest or lowest number.
+    - ``identity``: the number that leaves every result unchanged. For integer types, an
+      infinity means the highest or lowest number.
     - ``repeats``: combining an element twice gives the same result.
     - ``watches``: ``combine`` of vectors loses NaN, so elements must be checked for NaN.
     """

@@ -87,7 +87,7 @@ def _by_callback(*operands: Any, **parameters: Any) -> Any:
 
     result = _abstract_of(operands, parameters["equation"])
     if all(isinstance(size, int) for each in operands for size in each.shape):
-        # Errors of the options are raised here, since JAX hides those of a callback.
+        # Compile now, so that wrong options raise here: JAX hides errors raised in a callback.
         options = dict(parameters["options"])
         choices = (options.pop("optimize"), options.pop("memory_limit"))
         compiled(parameters["equation"], operands, parameters["semiring"], *choices, options)

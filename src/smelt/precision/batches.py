@@ -66,9 +66,9 @@ class Batches:
         ]
 
     def _has_batch(self, values: Sample, count: int) -> bool:
-        """True if the rows of ``values`` are those of a batch; measured on the first that can be.
+        """True if the model computes each row of ``values`` by itself, as it does for a batch.
 
-        A sample of one row says nothing, so its row counts as a batch.
+        The first sample of several rows decides for all. A sample of one row counts as a batch.
         """
         if count < 2:
             return True

@@ -19,7 +19,7 @@ WIDE = ir.DataType.FLOAT
 def round_each_result(model: ir.Model, half: ir.DataType) -> int:
     """Cast operands and results of all nodes that compute in ``half``; return the number of casts.
 
-    Nodes that only move elements, which have a kernel for any type, stay as they are.
+    A node that only moves elements stays as it is: it rounds nothing and has kernels for any type.
     """
     wide: dict[ir.Value, ir.Value] = {}
     count = 0

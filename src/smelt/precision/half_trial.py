@@ -40,7 +40,7 @@ class Measurement:
 def finite_plan(
     choose: Callable[[Mapping[ir.Node, str]], Plan], measurement: Measurement
 ) -> tuple[Plan, float]:
-    """Return a plan whose outputs are finite where those of float32 are, and its relative error.
+    """Return ``(plan, relative error)``, where the plan adds no infinity or NaN to the outputs.
 
     ``choose`` returns a plan, given the nodes that must stay in float32 (with the reason), because
     they made infinities in earlier trials. Raises Mismatch E701 if infinities remain.

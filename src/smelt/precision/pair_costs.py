@@ -67,7 +67,7 @@ class PairCosts:
         return list(others)
 
     def _add(self, node: Hashable, in_float: int, in_half: int) -> None:
-        """Add two costs to ``node`` without what they have in common."""
+        """Add both costs to ``node``, less the smaller one, which any choice pays."""
         least = min(in_float, in_half)
         self.add_node(node, in_float - least, in_half - least)
 

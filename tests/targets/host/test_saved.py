@@ -61,7 +61,7 @@ def test_a_default_may_be_left_out(reopened) -> None:
 
 
 def test_declared_operators_of_installed_packages(reopened) -> None:
-    """They need no function body, because whoever opens the folder has the package, too."""
+    """An operator of an installed package needs no body: the reader of the folder has the package."""
     source = "g (float[3,3] a) => (float[3,3] t, float[3,3] z) { t, z = smelt.Schur(a) }"
     artifact, saved = reopened(text.parse(source))
     a = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)

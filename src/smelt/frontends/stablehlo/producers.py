@@ -68,7 +68,7 @@ def match_values(
     value everywhere. Sizes may differ and may be symbolic. ``functions`` are the functions that
     patterns and values call.
     """
-    bound: dict[Any, Any] = {}  # the value that stands for each pattern
+    bound: dict[Any, Any] = {}  # maps a pattern to the value that it matched
     pending = list(zip(patterns, values, strict=True))
     while pending:
         pattern, value = pending.pop()

@@ -43,8 +43,8 @@ def merge(
 def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
     """Infer the outputs of an If from those of both branches.
 
-    False leaves the node to the library: a branch is missing, or the branches return different
-    types that are no tensors.
+    False leaves the node to the library: a branch is missing, or the branches return
+    sequences or optionals of different types.
     """
     branches = [node.attributes.get(name) for name in ("then_branch", "else_branch")]
     if any(branch is None or branch.is_ref() for branch in branches):

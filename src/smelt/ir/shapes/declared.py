@@ -1,8 +1,8 @@
 """Notes of the sizes that a model declares for its outputs, and of ranks inside subgraphs.
 
-Inference drops declared shapes, because they may be wrong, and rules must not rely on them. The
-notes keep them. A target that plans memory before a run uses a declared size where none is
-inferred, and the run checks it.
+Inference drops declared shapes, because they may be wrong, and rules must not rely on them. These
+notes keep the declared sizes. A target that plans memory before a run uses a declared size if
+inference found none; the run then checks the size.
 """
 
 from __future__ import annotations

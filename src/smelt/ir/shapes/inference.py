@@ -178,9 +178,8 @@ class ShapeInference:
         """Infer a model with subgraphs or functions.
 
         At first, each loop state is assumed to keep its initial shape. As long as a body shows that
-        more dims vary between iterations, the model is inferred again, from the facts before the
-        first round: facts that were inferred from a wrong assumption are wrong, too, also outside
-        of loops.
+        more dims vary between iterations, the model is inferred again from the facts before the
+        first round. Facts that follow from a wrong assumption may be wrong outside of loops, too.
         """
         note_ranks(self.model)
         self._forget_names_of_results(scope.graphs(self.model))

@@ -70,8 +70,8 @@ def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value,
 def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list[int]:
     """Return the pads of the dilated convolution: ``padding`` of the Pad, and those of ``conv``.
 
-    ``conv`` pads each of the small images, and one row around them stands for ``b`` rows around the
-    whole image, where b is the block.
+    ``conv`` pads each of the small images that the block cuts the image into. One padded row of a
+    small image stands for ``b`` padded rows of the whole image, where b is the block.
     """
     automatic = opset.attribute(conv, "auto_pad", version)
     explicit = opset.attribute(conv, "pads", version) if automatic != "VALID" else None

@@ -47,7 +47,8 @@ def _cast_above(value: ir.Value | None, m: Match) -> tuple[ir.Node, list[ir.Node
     """Return the Cast of a constant to integers from which ``value`` is computed, and the
     elementwise operators in between, that nearest to the Cast first.
 
-    The other operands of these operators are constants. None if there is no such Cast.
+    Each of these operators has one computed operand; its others are constants. None if no Cast of
+    a constant is found.
     """
     chain: list[ir.Node] = []
     while (node := producer_of(value, *ELEMENTWISE)) is not None:

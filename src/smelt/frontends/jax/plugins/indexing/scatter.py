@@ -145,7 +145,8 @@ def _scatter(
 def _update_dims_in_order(cx: Lowering, numbers: Any, roles: Roles) -> list[int]:
     """Return the dims of the updates in ScatterND's order.
 
-    First the dims of the index, then the window dims of indexed dims, then those of full dims.
+    ScatterND wants the dims of the indices first, then the window dims of indexed operand dims,
+    then the window dims of the other operand dims.
     """
     window_dims = [int(dim) for dim in numbers.update_window_dims]
     index_dims = [i for i in range(len(cx.avals_in[2].shape)) if i not in window_dims]
