@@ -45,7 +45,11 @@ def test_functions_get_the_code_of_the_mutant(monkeypatch: pytest.MonkeyPatch) -
 def test_files_that_are_not_collected_are_no_failure_of_a_test(
     fails: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Pytest counts such files as failed tests of the session."""
+    """Pytest counts such files as failed tests of the session.
+
+    ``run`` limits the CPU time of its process, which here would be that of all later tests.
+    """
+    monkeypatch.setattr(forking.resource, "setrlimit", lambda *limit: None)
     monkeypatch.setenv(forking.AT, str(tmp_path / "at"))
     session = SimpleNamespace(testsfailed=2)
 
