@@ -79,6 +79,11 @@ class Browser:
         self.call("Page.navigate", url=address)
         self.ask("new Promise(done => { const wait = () => document.body?.dataset.ready"
                  " ? done(1) : setTimeout(wait, 10); setTimeout(done, 60000); wait(); })")  # fmt: skip
+        self._wait_for_frames()
+
+    def _wait_for_frames(self) -> None:
+        """Wait until the page is on the screen: the mouse hits nothing before its first frame."""
+        self.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def ask(self, script: str) -> Any:
         """The value of an expression in the page, awaited if it is a promise."""
@@ -132,7 +137,7 @@ class Browser:
 
     def screenshot(self, path: Path | None = None) -> bytes:
         """What is seen, as PNG."""
-        self.ask("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self._wait_for_frames()
         picture = base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
         if path is not None:
             path.write_bytes(picture)
