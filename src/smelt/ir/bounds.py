@@ -78,7 +78,10 @@ def checked_bounds(graph: ir.Graph) -> Mapping[str, Bounds]:
 
 
 def never_one(graph: ir.Graph | None, dims: Iterable[int | ir.SymbolicDim]) -> bool:
-    """True if each symbolic dim of ``dims`` is a symbol that is 2 or more in every run."""
+    """True if no symbolic dim of ``dims`` can be 1, so that none of them can broadcast.
+
+    Such a dim is a single symbol whose checked lower bound is 2 or more.
+    """
     bounds = {} if graph is None else checked_bounds(graph)
     return all(isinstance(d, int) or bounds.get(str(d), (0, 0))[0] >= 2 for d in dims)
 
@@ -89,9 +92,10 @@ def possibly_zero_symbols(graph: ir.Graph) -> list[str]:
 
 
 def sizes_from_zero(model: ir.Model) -> AbstractContextManager[None]:
-    """Let input dims of ``model`` be 0 within this context, unless their lower bound is 1 or more.
+    """Return a context in which shape inference assumes that input dims of ``model`` may be 0.
 
-    Changes nothing if the source of the model takes no empty inputs.
+    Dims with a lower bound of 1 or more stay positive. The context changes nothing if the source of
+    the model takes no empty inputs.
     """
     if is_never_empty(model):
         return nullcontext()
@@ -108,8 +112,10 @@ def keep_bounds(graph: ir.Graph, part: ir.Graph) -> None:
 
 
 def readable_bounds(graph: ir.Graph, inputs: Iterable[ir.Value] | None = None) -> dict[str, Bounds]:
-    """Return the noted bounds of the symbols whose sizes a run can read off ``inputs``. The default
-    for ``inputs`` are those of ``graph``."""
+    """Return the noted bounds of the symbols whose sizes follow from the shapes of ``inputs``.
+
+    None stands for all inputs of ``graph``.
+    """
     values = graph.inputs if inputs is None else inputs
     readable = solvers(dim for value in values for dim in value.shape or ())
     return {name: ends for name, ends in bounds_of(graph).items() if name in readable}

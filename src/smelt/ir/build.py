@@ -55,7 +55,7 @@ class Builder:
         kernels: frozenset[str] | None = None,
         spills: bool = False,
     ) -> None:
-        """Set the place: ``before`` a node of ``graph`` or at its end.
+        """Insert new nodes before the node ``before`` of ``graph``; None appends them.
 
         ``origin`` is stamped on new nodes. ``kernels`` are the ONNX operators that the target
         computes, None for all. ``spills``: move large constants to a file.
@@ -187,9 +187,9 @@ class Builder:
         return self.op("ReduceMean", x, self.const_i64(axes), keepdims=keepdims)
 
     def size(self, x: ir.Value, axis: int) -> ir.Value:
-        """Return the size of ``axis``, at least 0, as an int64 vector of one element.
+        """Return the size of ``axis`` of ``x`` as an int64 vector of one element; ``axis`` >= 0.
 
-        Shape gives a part of a shape from opset 15 on; a Gather reads it before.
+        From opset 15 on, ``Shape<start, end>`` computes it. Before, a Gather selects it.
         """
         if self.model.opset_imports.get("", 1) < 15:
             return self.op("Gather", self.op("Shape", x), self.const_i64([axis]))

@@ -64,23 +64,17 @@ def clone_into(
         attr_map={}, value_map=dict(replacements), metadata_props={}, allow_outer_scope_values=True
     )
     copy = cloner.clone_node(node)
-    for graph in scope.subgraphs(copy):
-        for graph_below in scope.graphs_below(graph):
-            for value in values_of(graph_below):
-                value.name = builder.free_name(value.name or "val")
+    inner_graphs = [inner for graph in scope.subgraphs(copy) for inner in scope.graphs_below(graph)]
+    for graph in inner_graphs:
+        for value in values_of(graph):
+            value.name = builder.free_name(value.name or "val")
     for value in copy.outputs:
         value.name = value.name and builder.free_name(value.name)
-    for value in (
-        output for inner_node in (*scope.nested_nodes(copy), copy) for output in inner_node.outputs
-    ):
-        value.shape = None
-    for graph_below in reversed(
-        [
-            inner_graph
-            for graph in scope.subgraphs(copy)
-            for inner_graph in scope.graphs_below(graph)
-        ]
-    ):
-        for inner_node in graph_below:
+    # The new operands may have other shapes, so all results are inferred again, innermost first.
+    for inner_node in (*scope.nested_nodes(copy), copy):
+        for value in inner_node.outputs:
+            value.shape = None
+    for graph in reversed(inner_graphs):
+        for inner_node in graph:
             builder.shapes.infer_node(inner_node)
     return builder.add(copy)

@@ -18,7 +18,10 @@ _was_enabled = False
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Pause garbage collection until the outermost of all such blocks, in any thread, ends."""
+    """Pause garbage collection within the block; nested and concurrent blocks share one pause.
+
+    Collection resumes when the last of these blocks ends, in whichever thread.
+    """
     global _depth, _was_enabled  # noqa: PLW0603 - the collector itself is global
     with _lock:
         if _depth == 0:

@@ -19,8 +19,10 @@ from smelt.ir.same_shape import static_shape
 from smelt.ir.tensors.constants_on_disk import note_owned
 
 MAX_MOVES = 16
-"""Maximum length of a chain of such operators. Folding replaces them one by one, so no constant is
-missed; a chain of thousands that ends at no constant costs a rule a few steps."""
+"""Maximum number of operators, such as Identity or Reshape, between a value and its constant.
+
+The bound keeps a chain of thousands that ends at no constant cheap. Constant folding replaces
+longer chains operator by operator, so no constant is missed."""
 
 SMALL = 64 * 1024
 """Largest constant, in bytes, that is read unless the caller asks for more."""
@@ -70,8 +72,8 @@ class Constants:
     def is_filled(self, value: ir.Value | None, number: float, ulp: int = 0) -> bool:
         """True if ``value`` is a constant all of whose elements are within ``ulp`` of ``number``.
 
-        Integers must be equal; an empty constant is filled with anything. Answers are cached,
-        because rules ask the same of a shared constant often.
+        Integers must be equal. True for an empty constant and any ``number``. Answers are cached,
+        because rules often ask about the same constant.
         """
         if value is None:
             return False

@@ -69,9 +69,10 @@ class NodeIndex:
         return [node for node, _ in numbered]
 
     def follow(self, builders: Iterable[Builder], removed: Iterable[ir.Node]) -> bool:
-        """Update the index: add the nodes of ``builders``, then drop the nodes of ``removed``.
+        """Update the index after edits: add the nodes of ``builders``, drop those of ``removed``.
 
-        Returns False if a graph was added or removed too: then the index is invalid.
+        Returns False if the index cannot follow and must be made anew: a graph was added or
+        removed, or a builder appended its nodes to a graph.
         """
         self._operators = None
         for builder in builders:
@@ -79,6 +80,7 @@ class NodeIndex:
                 continue
             if builder.before is None:
                 return False
+            # New nodes share the number of the node before which they were inserted.
             place = self._numbered_nodes(_key(builder.before)).get(builder.before)
             if place is None or any(map(scope.carries_graphs, builder.created)):
                 return False

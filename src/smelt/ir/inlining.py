@@ -27,10 +27,11 @@ def inline(
 ) -> None:
     """Replace ``node`` by the nodes of ``body``, whose inputs are bound to ``bindings``.
 
-    A binding of None is an absent operand. The outputs of the body after the first ``skip`` replace
-    the outputs of ``node``; the last ``stacked`` of them get a first dim of 1. In a ``foreign``
-    body, which comes from elsewhere, names are made unique. Raises Refused, and changes nothing, if
-    a dtype or a shape would change.
+    A binding of None is an absent operand. The first ``skip`` outputs of the body are dropped, as
+    the condition of a Loop; the others replace the outputs of ``node``. The last ``stacked`` of
+    them get a new first dim of 1, as scan outputs of one iteration. ``foreign``: the body is not a
+    subgraph of the model, so names in it are made unique. Raises Refused, and changes nothing, if a
+    dtype or a shape would change.
     """
     bound = dict(zip(body.inputs, bindings, strict=True))
     unstacked = len(node.outputs) - stacked
@@ -53,7 +54,7 @@ def inline(
         for index, value in enumerate(outputs)
     ]
     for old, new in zip(node.outputs, values, strict=True):
-        # The inferred shape contradicts the declared one, which is dropped.
+        # trust_shape: a declared shape that contradicts the inferred one is dropped.
         if new is not None and conflicting_shapes(old.shape, new.shape):
             old.shape = None
     rewriter.replace(node, values, trust_shape=True, rule=rule)

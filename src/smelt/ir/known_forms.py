@@ -44,8 +44,8 @@ class _Form:
 def is_known(node: ir.Node) -> bool:
     """True if ``node`` uses only known attributes, inputs and outputs of its operator.
 
-    Nodes of other domains are known. An attribute that refers to one of the enclosing function is
-    not.
+    Operators of other domains have no unknown features. An attribute that refers to an attribute of
+    the enclosing function is always unknown, because its value is.
     """
     form = None if node.domain else _form(node.op_type)
     attributes = node.attributes.data
@@ -116,6 +116,9 @@ def _versions(op_type: str) -> Iterator[onnx.defs.OpSchema]:
 
 
 def _is_default(node: ir.Node, attr: ir.Attr) -> bool:
-    """True if ``attr`` has the default value of the newest schema that was read."""
+    """True if ``attr`` has its default value at opset ``NEWEST_READ``.
+
+    An attribute that code does not know is harmless with this value: it changes nothing.
+    """
     default: Any = opset.default_attribute(node.op_type, attr.name, NEWEST_READ)
     return default is not None and attr.value == default

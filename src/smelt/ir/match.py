@@ -116,7 +116,7 @@ def _match_leaf(leaf: Leaf) -> Matcher:
 
 
 def _match_one_of(matchers: list[Matcher]) -> Matcher:
-    """Return the matcher that tries ``matchers`` in order, also after a failure further out."""
+    """Return the matcher that tries ``matchers`` in order until the rest of the match succeeds."""
 
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
         """True if one of ``matchers`` matches ``value`` and the continuation succeeds."""
@@ -177,7 +177,7 @@ def _match_op(pattern: Op, subs: list[Leaf | _Choice], root: bool) -> Matcher:
 
 
 Need: TypeAlias = tuple[int, frozenset[str]]
-"""The position of an operand, and the operators of which one must produce it."""
+"""The position of an operand, and the operators that may produce it."""
 
 
 def compile_look(pattern: Op) -> Look:
@@ -193,7 +193,8 @@ def compile_look(pattern: Op) -> Look:
 
 
 def _look_at_operands(pattern: Op) -> Look:
-    """Return the filter on producers of operands; on constants if no operand needs a producer."""
+    """Return a filter on the operators that produce the operands; if the pattern requires none, on
+    the constants among the operands."""
     needs = _needs(pattern)
 
     def in_place(node: ir.Node, constants: Constants) -> bool:
@@ -213,10 +214,8 @@ def _look_at_operands(pattern: Op) -> Look:
 
     def holds_constants(node: ir.Node, constants: Constants) -> bool:
         """True if ``node`` has an operand for each constant of the pattern."""
-        operands = node.inputs
         for place, holds in constants_by_place:
-            candidates = operands if pattern.commutative else operands[place : place + 1]
-            for value in candidates:
+            for value in node.inputs if pattern.commutative else node.inputs[place : place + 1]:
                 if may_be_constant(value) and (holds is None or holds(value, constants)):
                     break
             else:
@@ -225,7 +224,7 @@ def _look_at_operands(pattern: Op) -> Look:
 
     if needs:
         return anywhere if pattern.commutative else in_place
-    # In a pattern of one node a failed constant is no near miss.
+    # In a larger pattern, a wrong constant is a near miss, which the match itself must report.
     constants_by_place = []
     for place, operand in enumerate(pattern.inputs):
         if isinstance(operand, Const):
@@ -259,7 +258,8 @@ def _match_inputs(
     state: MatchState,
     then: Continue,
 ) -> bool:
-    """Match ``operands`` from ``start`` on; the first with alternatives matches those after it."""
+    """Match ``operands`` from ``start`` on, then call ``then``; if a later operand does not match,
+    one with alternatives tries its next."""
     count = len(operands)
     for index in range(start, len(subs)):
         sub = subs[index]

@@ -28,7 +28,7 @@ class MatchState:
         If.
 
         ``closed`` are the nodes that may have no readers outside, ``_trail`` the names bound so
-        far.
+        far, in order. ``_near`` is the number of matched nodes at the noted near miss.
         """
         self.constants = constants
         self.graph = graph
@@ -79,10 +79,10 @@ class MatchState:
     def is_closed(self) -> bool:
         """True if nothing outside the match reads an interior result that is not shared.
 
-        An interior result that is also an operand of the match is refused, because the replacement
-        would read it: in ``m - m``, no rule takes one ``m`` as an inner result and the other as any
-        value. ``inner_names`` are the names that the pattern gives to results of nodes. A match
-        with a node that uses unknown features of its operator is refused too.
+        Refuses an interior result that is also bound to a variable, because the replacement may
+        read the variable: in ``m - m``, one ``m`` may be interior and the other any value. Names in
+        ``inner_names`` are no variables: the pattern gives them to results of its nodes. Refuses
+        nodes with unknown features of their operator, too.
         """
         for node in self.nodes:
             if not is_known(node):

@@ -10,7 +10,7 @@ from smelt.errors import InvalidModel
 from smelt.ir import scope
 
 _MEANINGLESS = ("const", "local", "val")
-"""Stems without meaning; they always get a number."""
+"""Stems without meaning: a name made from one always gets a number, as in ``val_3``."""
 _META = "smelt.names"
 
 

@@ -49,7 +49,7 @@ def make_symbols_by(symbol: Callable[..., Any], meaning: Callable[[], Hashable])
 
 
 _PARSE = "parse_symbolic_expression"
-"""The name of the parser in these modules."""
+"""The name of the parser in each module of ``DIM_PARSERS``."""
 
 PARSED = 4096
 """Number of cached expressions."""
@@ -70,10 +70,10 @@ class _CachedParser:
 
 
 _SYMPY = "sympy"
-"""The name under which these modules import SymPy."""
+"""The name under which each module of ``DIM_PARSERS`` imports SymPy."""
 
 _FUNCTIONS = "_ALLOWED_FUNCTIONS", "ALLOWED_FUNCTIONS"
-"""The name of each module's table of functions that a text may call."""
+"""Per module of ``DIM_PARSERS``, the name of its table of functions that a text may call."""
 
 
 class _Symbols:
@@ -150,7 +150,11 @@ class Cloner(_cloner.Cloner):
     """Copies graphs as the library does, but faster: no empty metadata, results in one step."""
 
     def clone_node(self, node: ir.Node, deep_copy: bool = False) -> ir.Node:
-        """Return a copy of ``node``; falls back to the library for nodes with unknown inputs."""
+        """Return a copy of ``node``.
+
+        A node with inputs that were not copied, or with device configurations, is left to the
+        library's method.
+        """
         known = self._value_map
         inputs = [None if value is None else known.get(value) for value in node._inputs]
         if inputs.count(None) != node._inputs.count(None) or node.device_configurations:

@@ -65,8 +65,10 @@ def opset_of(model: ir.Model, domain: str = "") -> int:
 
 
 OPSET_OF_OTHER_DOMAINS = 21
-"""The ONNX opset for models that import none: the first whose QuantizeLinear takes all integer
-widths, so that bodies of quantized operators of other domains fit."""
+"""The ONNX opset for models that import none.
+
+Its QuantizeLinear is the first to take all integer widths, which the function bodies of quantized
+operators of other domains need."""
 
 
 def import_onnx(model: ir.Model) -> None:
@@ -174,7 +176,8 @@ def _text(value: Any) -> str:
 def axes_of(node: ir.Node, constants: Constants, index: int = 1) -> tuple[int, ...] | None:
     """Return the axes in attribute ``axes`` or constant input ``index``; None if not constant.
 
-    An empty tuple stands for absent axes; their meaning differs by operator.
+    Axes are as the node writes them, negative ones included. An empty tuple stands for absent axes;
+    their meaning differs by operator.
     """
     attr = node.attributes.get("axes")
     if attr is not None:

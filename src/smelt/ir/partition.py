@@ -79,7 +79,10 @@ def partition(
 
 
 def _read_sizes(part: Part, graph: ir.Graph, bounds: Mapping[str, Bounds]) -> None:
-    """Add to the inputs of ``part`` a graph input for each bounded size that no input has."""
+    """Add to ``part.reads`` graph inputs, until each bounded symbol of the part is a dim of one.
+
+    A target allocates memory by the bounds, and reads the size of a run off an input.
+    """
     values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
     dims = [dim for value in values for dim in value.shape or ()]
     needed = {name for dim in dims for name in symbols_of(dim)} & bounds.keys()
@@ -125,9 +128,9 @@ def _parts(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
 def _delay_constants(
     nodes: Sequence[ir.Node], taken: set[ir.Node], level: dict[ir.Node, int]
 ) -> None:
-    """Raise the level of nodes that depend only on constants to the lowest level that reads them.
+    """Raise the level of each node that depends only on constants to that of its first reader.
 
-    If the reader is taken and the node is not, that is the level below the reader.
+    If the reader is taken and the node is not, the node gets the level below the reader's.
     """
     free: set[ir.Node] = set()
     for node in nodes:
@@ -243,7 +246,7 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
 def _return_own(
     node: ir.Node, captured: frozenset[ir.Value], copy_inside: Callable[[ir.Value], ir.Value]
 ) -> None:
-    """Replace values that subgraphs of ``node`` capture and return by their copies in the part."""
+    """Replace captured values among the outputs of subgraphs of ``node`` by copies in the part."""
     for inner in scope.subgraphs(node):
         for i, value in enumerate(inner.outputs):
             if value in captured:

@@ -54,8 +54,8 @@ QUANTIZED_OPERANDS: Mapping[tuple[str, int], _ParameterInputs] = {
 def quantization_of(value: ir.Value) -> Quantization | None:
     """Return the quantization of ``value`` by constant scales of its producer and of all consumers.
 
-    None for values that are not quantized, for run-time or blocked scales, and if two operators
-    disagree, as around a node that only reinterprets quantized numbers with another scale.
+    None for values that are not quantized, for scales that are computed or blocked, and if two
+    operators disagree: then a node between them reinterprets the numbers with another scale.
     """
     if value.dtype is None or not value.dtype.is_integer():
         return None
@@ -64,7 +64,8 @@ def quantization_of(value: ir.Value) -> Quantization | None:
 
 
 def _stated_quantizations(value: ir.Value) -> Iterator[Quantization | None]:
-    """Yield the quantization that the producer of ``value`` states, and that of each consumer."""
+    """Yield the quantization of ``value`` by its producer's operands, and by those of each
+    consumer."""
     producer = value.producer()
     if producer is not None and not producer.domain and producer.op_type in QUANTIZING:
         yield _stated_by(producer, QUANTIZING[producer.op_type], value)
@@ -75,7 +76,8 @@ def _stated_quantizations(value: ir.Value) -> Iterator[Quantization | None]:
 
 
 def _stated_by(node: ir.Node, inputs: _ParameterInputs, value: ir.Value) -> Quantization | None:
-    """Return the quantization that ``node`` states for ``value``; None if it is not constant."""
+    """Return the quantization of ``value`` by the scale and zero point inputs of ``node``; None
+    unless both are constant and not blocked."""
     constants = Constants()
     scale = constants.get(node.inputs[inputs.scale], limit=None)
     zero_point = node.inputs[inputs.zero_point] if len(node.inputs) > inputs.zero_point else None

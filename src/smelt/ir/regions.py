@@ -17,7 +17,7 @@ from smelt.ir import scope
 
 @dataclass
 class Region:
-    """``nodes`` are replaced; ``sources`` begin the region, and may stay for other readers.
+    """``nodes`` are replaced; ``sources`` begin the region and stay if they have other readers.
 
     Both are in graph order.
     """
@@ -34,7 +34,10 @@ class Region:
         return (reader for reader in scope.consumers(value) if reader not in self.nodes)
 
     def before_sources(self) -> dict[ir.Value, ir.Value | None]:
-        """Return the result of each source with the first input of the source."""
+        """Return a map from the result of each source to the first input of that source.
+
+        A pass that moves an operator out of the region reads the input in place of the result.
+        """
         return {node.outputs[0]: node.inputs[0] for node in self.sources}
 
 

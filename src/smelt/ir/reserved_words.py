@@ -1,4 +1,4 @@
-"""Reserved words of the languages that targets write; no value may have such a name."""
+"""Reserved words of the languages that targets write; names of values must avoid them."""
 
 from __future__ import annotations
 

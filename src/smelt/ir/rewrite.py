@@ -36,7 +36,6 @@ class Rewriter:
     all. ``removed`` lists dead nodes; ``builders`` lists the builders whose nodes are in use.
 
     The limit serves bisection: stopping early finds the edit at which a result becomes wrong.
-
     Dead nodes are removed from the node lists by ``flush``, because one removal costs as much as
     many; a dead node has no inputs from the moment it dies.
     """
@@ -92,10 +91,11 @@ class Rewriter:
         """Replace the outputs of ``node`` by ``values`` and remove the nodes that become dead.
 
         Returns the live nodes that a worklist has to try again: readers of the old outputs,
-        producers that lost a reader, and, except within ``in_order``, nodes of better known shapes.
-        ``trust_shape`` accepts values whose shape is not proved to be that of the output. ``rule``
-        is the origin of an Identity, which an output of the graph may need. Raises Refused, and
-        changes nothing, if a live output has no replacement or one of another dtype or shape.
+        producers that lost a reader, and, except within ``in_order``, nodes whose results are now
+        inferred more precisely. ``trust_shape`` accepts values whose shape is not proved to be that
+        of the output. ``rule`` is the origin of an Identity that an output of the graph may need.
+        Raises Refused, and changes nothing, if a live output has no replacement or one of another
+        dtype or shape.
         """
         self.check(node, values, trust_shape)
         touched: dict[ir.Node, None] = {}
@@ -137,11 +137,11 @@ class Rewriter:
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
-        """Defer refinement for a pass that visits nodes in order.
+        """Defer type and shape inference for a pass that visits nodes in order.
 
-        ``replace`` collects the nodes that may be inferred better. The pass calls ``infer_again``
-        when it visits a node, so each is inferred once, however many of its operands changed. The
-        nodes that are left are inferred at the end.
+        ``replace`` collects the nodes with an operand of a more precise type. The pass calls
+        ``infer_again`` at each node, which is so inferred once, however many of its operands
+        changed. The nodes that the pass did not visit are inferred when the block ends.
         """
         self._waiting = {}
         try:
@@ -151,7 +151,7 @@ class Rewriter:
             self.refinement.propagate(waiting, self.dead)
 
     def infer_again(self, node: ir.Node) -> None:
-        """Infer ``node`` again, within ``in_order``, if an operand is better known than before."""
+        """Infer ``node`` again, within ``in_order``, if the type of an operand is more precise."""
         if self._waiting and node in self._waiting:
             del self._waiting[node]
             self._waiting.update(dict.fromkeys(self.refinement.infer(node)))
@@ -164,17 +164,16 @@ class Rewriter:
         first, second = (node.attributes[name].as_graph() for name in names)
         for name, graph in zip(names, (second, first), strict=True):
             node.attributes[name] = ir.AttrGraph(name, graph)
-        operand = node.inputs[0]
+        old_condition = node.inputs[0]
         node.replace_input_with(0, condition)
         self.count += 1
-        producer = operand.producer() if operand is not None else None
-        if producer is not None:
+        if old_condition is not None and (producer := old_condition.producer()) is not None:
             self.remove_dead([producer])
 
     def remove_dead(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Remove the nodes of ``nodes`` that nobody reads, then the producers that become dead.
 
-        Returns surviving producers that lost a reader.
+        Returns the live nodes among ``nodes`` and the live producers that lost a reader.
         """
         survivors: dict[ir.Node, None] = {}
         pending = list(nodes)
@@ -211,8 +210,7 @@ class Rewriter:
             self.drop_initializer(old)
 
     def drop_initializer(self, value: ir.Value) -> bool:
-        """Remove ``value`` and return True if it is an initializer that nobody reads, else return
-        False."""
+        """Remove ``value`` if it is an initializer that nobody reads; return True if removed."""
         graph = value.graph
         unused = value.is_initializer() and not value.is_graph_input() and scope.is_dead(value)
         if graph is None or value.name is None or not unused:
@@ -234,7 +232,8 @@ class Rewriter:
         return self.limit is not None and self.count >= self.limit
 
     def _substitute(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> list[ir.Node]:
-        """Let readers of ``old`` read ``new``; return nodes that may now be inferred better."""
+        """Let readers of ``old`` read ``new``; return nodes with an operand of a more precise
+        type."""
         old_gains, new_gains = self.refinement.unite(old, new)
         gaining = list(scope.consumers(new)) if new_gains else []
         if old_gains:
@@ -249,7 +248,8 @@ class Rewriter:
         return gaining
 
     def _positions(self, graph: ir.Graph, value: ir.Value) -> list[int]:
-        """Return the output positions of ``value`` in ``graph``, cached until outputs change."""
+        """Return the output positions of ``value`` in ``graph``, cached until outputs change: until
+        a listed output is another value, or ``value`` is an output more often than listed."""
         outputs = graph.outputs
         for is_fresh in (False, True):
             if is_fresh or graph not in self._returned:
@@ -263,7 +263,8 @@ class Rewriter:
         return known
 
     def _as_output(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> ir.Value:
-        """Return ``new`` from the graph in place of ``old``, under the name of ``old``."""
+        """Make ``new``, or an Identity of it if it must keep its name, an output of the graph in
+        place of ``old``, under the name of ``old``; return the new output."""
         graph = node.graph
         assert graph is not None
         if not _can_be_renamed(new, graph):
@@ -294,7 +295,6 @@ def _is_output_identity(node: ir.Node, output: ir.Value) -> bool:
 
 
 def _can_be_renamed(value: ir.Value, graph: ir.Graph | None) -> bool:
-    """True if ``value`` is an inner result of ``graph``, so ``graph`` may return it under a new
-    name."""
+    """True if ``value`` is an inner result of ``graph``, which may return it under a new name."""
     producer = value.producer()
     return producer is not None and producer.graph is graph and not value.is_graph_output()

@@ -17,7 +17,7 @@ class Cut(NamedTuple):
 
 
 FIRST, LAST = -(2**63), 2**63 - 1
-"""Ends before the first row, and after the last row, of any axis."""
+"""Slice ends that lie before the first row, and after the last row, of any axis."""
 
 UNBOUNDED = (2**31 - 1, LAST)
 """Ends that exporters write for "to the end"."""
@@ -45,9 +45,9 @@ def count_open_rows(size: str, cut: Cut) -> str | None:
     """Return the number of rows that ``cut`` takes of an axis of symbolic ``size``, as the text of
     a dim.
 
-    A backward Slice takes the same rows as a forward one whose end and start are one row later.
-    None where runtimes disagree: for a step of 0, and for backward Slices that end at "to the end"
-    or start before the last row counted from the end.
+    A backward Slice takes as many rows as the forward one from the row after its end to the row
+    after its start. None where runtimes disagree: for a step of 0, and for backward Slices that
+    have the end ``UNBOUNDED`` or start at -2 or lower.
     """
     start, end, step = cut
     if step < 0:
@@ -63,12 +63,16 @@ def count_open_rows(size: str, cut: Cut) -> str | None:
 
 
 def _next_row(index: int) -> int:
-    """Return the next row after row ``index``; after -1, the last row, comes the end."""
+    """Return ``index + 1`` as a bound of a Slice; after -1, the last row, comes the end."""
     return LONGEST if index == -1 else index + 1
 
 
 def _count_forward(size: str, start: int, end: int) -> str:
-    """Return the number of rows from ``start`` to ``end`` of an axis of ``size`` as text."""
+    """Return ``len(range(size)[start:end])`` for a symbolic ``size``, as the text of a dim.
+
+    With both bounds of one sign, or one of them open, it is ``Min(size, n)`` or
+    ``Max(0, size - n)``, or one of the other.
+    """
     from_first = start <= -LONGEST or start == 0
     if end >= LONGEST:
         if from_first:

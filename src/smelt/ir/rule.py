@@ -38,12 +38,12 @@ class Miss:
 Replacement: TypeAlias = "ir.Value | tuple[ir.Value | None, ...] | Miss | None"
 """One value per output of the root; None in a tuple for an output that nobody reads.
 
-A bare None refuses without a reason, for matches that were never candidates.
+A bare None refuses without a reason: the match is not worth a near miss in the report.
 """
 
 
 class Match:
-    """The bindings of a match: ``m["x"]`` is a value, ``m.node("conv")`` its producer.
+    """The bindings of a match: ``m["x"]`` is the value of ``x``, ``m.node("x")`` its producer.
 
     ``nodes`` are replaced by the rewrite; the outputs of ``end`` get the new values. ``options`` is
     an instance of the options dataclass of the pass.

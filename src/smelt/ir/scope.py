@@ -116,8 +116,9 @@ def captures(node: ir.Node) -> tuple[ir.Value, ...]:
 
 
 def defining_graph(value: ir.Value) -> ir.Graph | None:
-    """Return the graph that defines ``value``, None if there is none; an outer value that a branch
-    returns stays outer.
+    """Return the graph that defines ``value``, None if there is none.
+
+    A branch may return a value of an outer graph: the graph of the producer defines the value then.
     """
     producer = value.producer()
     return producer.graph if producer is not None else value.graph

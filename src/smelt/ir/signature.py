@@ -19,7 +19,7 @@ DOMAINS = ("", "ai.onnx.ml")
 """Domains whose operators onnx defines; nodes of other domains are not checked."""
 
 _ELEMENT_TYPES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softmax_precision"})
-"""Attributes that hold an element type as a number; 0 leaves it open."""
+"""Attributes that hold an element type as a number; 0 means that the operator chooses the type."""
 
 _KNOWN_TYPES = frozenset(int(dtype) for dtype in ir.DataType)
 
@@ -123,7 +123,7 @@ def _read_formal(
     """Return one formal parameter of a schema.
 
     Its ``variable`` is the type variable that it shares with other parameters, such as ``T``; None
-    if it has its types for itself.
+    if its type is independent of theirs.
     """
     from onnx import defs
 

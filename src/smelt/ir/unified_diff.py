@@ -36,7 +36,10 @@ def unified_diff(a: Sequence[str], b: Sequence[str], context: int = CONTEXT) -> 
 
 
 def _lines(start: int, end: int) -> str:
-    """Return a range of lines as hunks write it: from 1, or the line before an empty range."""
+    """Return the lines ``start`` to ``end`` as a hunk header writes them: ``first,count``.
+
+    ``start`` counts from 0, the header from 1. An empty range is given by the line before it.
+    """
     if end == start + 1:
         return str(end)
     first = start + 1 if end > start else start
@@ -71,7 +74,12 @@ _Block = tuple[int, int, int]
 
 
 def _blocks(a: Sequence[str], b: Sequence[str]) -> Iterator[_Block]:
-    """Yield blocks of equal lines, unsorted: common ends, anchors, and difflib's in small gaps."""
+    """Yield blocks of equal lines, unsorted.
+
+    Of each range of lines, they are: the equal lines at both ends; then lines that are unique on
+    both sides (anchors), and the blocks of the ranges between them; in a small range without
+    anchors, the blocks that difflib finds.
+    """
     pending = [_Range(0, len(a), 0, len(b))]
     while pending:
         part, blocks = _trim_equal_ends(a, b, pending.pop())

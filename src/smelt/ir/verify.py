@@ -41,13 +41,11 @@ def problems_of(model: ir.Model) -> Iterator[str]:
 
 
 class _Walk:
-    """Walks a graph and all subgraphs; ``known`` and ``names`` are in scope.
-
-    ``declared`` are the operators that are functions of the model.
-    """
+    """Checks a graph and all subgraphs; ``declared`` are the operators that are functions of the
+    model."""
 
     def __init__(self, imports: dict[str, int], declared: set[tuple[str, str]]) -> None:
-        """Begin a walk; ``known`` are the values defined so far, ``names`` the names they have."""
+        """Begin a walk; ``known`` are the values in scope, ``names`` their names."""
         self.imports = imports
         self.declared = declared
         self.known: set[ir.Value] = set()

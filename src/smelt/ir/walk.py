@@ -2,8 +2,8 @@
 
 A pattern has a fixed number of nodes. Where a region may have any number of nodes, or many
 spellings, a rule walks by hand: up through producers, down through readers. The walk records each
-node that the rewrite will replace. One test then closes all such rules, and provenance of the
-replacement is known.
+node that the rewrite will replace. So one check, ``Match.replaces``, serves all such rules, and the
+origin of the replacement is known.
 
 ::
 
@@ -76,7 +76,7 @@ class Walk:
     """
 
     def __init__(self, root: ir.Node) -> None:
-        """Begin a walk up from ``root``; ``nodes`` are those passed, ``end`` is the last one."""
+        """Begin a walk at ``root``."""
         self.root = root
         self.end = root
         self.nodes: dict[ir.Node, None] = {root: None}
@@ -112,9 +112,7 @@ class Walk:
         self.nodes.update(dict.fromkeys(nodes))
 
     def mark(self) -> tuple[int, ir.Node]:
-        """Return the current state of the walk, for ``back``: the number of nodes, and the last
-        one.
-        """
+        """Return the current state of the walk, for ``back``: the number of nodes, and ``end``."""
         return len(self.nodes), self.end
 
     def back(self, mark: tuple[int, ir.Node]) -> None:

@@ -29,7 +29,7 @@ REWRITES_PER_NODE = 10
 other."""
 
 FANOUT = 8
-"""Values with more readers do not re-queue them; a bound, so that shared values stay cheap."""
+"""Maximum number of readers of a value that are queued again; more would cost too much."""
 
 
 Item = TypeVar("Item")
@@ -51,8 +51,8 @@ class RuleStats:
 
     ``rewrites`` counts edits; it is 0 if and only if the model is unchanged. ``needs`` counts
     misses by the ONNX opset that they need. ``interface`` lists changes of inputs and outputs.
-    ``skipped``: readers of a shared value were not tried again. ``unseen`` counts edits that no
-    other pass can notice, such as dropping an unread constant.
+    ``skipped``: a value with more than ``FANOUT`` readers changed, and they were not tried again.
+    ``unseen`` counts edits that no other pass can notice, such as dropping an unread constant.
     """
 
     rewrites: int = 0
@@ -99,8 +99,8 @@ def replace_or_miss(
 class Worklist:
     """Applies a set of rules to a model until none applies.
 
-    ``rules`` are the rules whose operators the model has; a rewrite that creates a new operator
-    adds the rules that lacked it. ``options`` are the options of the pass.
+    ``rules`` are the rules that can match in the model, by its operators; a rewrite that creates a
+    new operator may add rules. ``options`` are the options of the pass.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ OPERATORS = ("Squeeze", *sorted(REDUCTIONS), NORM)
 
 
 def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None:
-    """Replace constant axes of ``model`` in place so that each axis occurs once."""
+    """Rewrite lists of constant axes in ``model``, in place, so that each axis occurs once."""
     for node in index.nodes(("", op_type) for op_type in OPERATORS):
         listed = listed_axes(node)
         if not listed:

@@ -36,8 +36,8 @@ WIDER: Mapping[ir.DataType, ir.DataType] = {
     ),
     ir.DataType.BOOL: ir.DataType.UINT8,
 }
-"""Element types that hold all values of another one, in which an operator gives the same result
-once that is cast back: integers wrap round."""
+"""Element type to a wider one. An operator that runs in the wider type, with its result cast back,
+gives the same result: the cast back wraps integers as the narrow operator does."""
 
 OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
 OF_BOOLS = frozenset({"ReduceMax", "ReduceMin"})
@@ -103,8 +103,8 @@ class _Step:
         schema = opset.schema(node.op_type, self.version)
         if schema is None or schema.since_version != self.version:
             return ""
-        row = LOWERINGS.get((node.op_type, self.version))
-        why = "" if row is None else row(node, self.rewriter)
+        lowering = LOWERINGS.get((node.op_type, self.version))
+        why = "" if lowering is None else lowering(node, self.rewriter)
         if node in self.rewriter.dead:
             return ""
         why = why or misfit(node, self.version)
@@ -147,12 +147,9 @@ class _Step:
             return why
         if any(value is not None and value.dtype is None for value in node.inputs):
             return f"{why}, and the element type of an operand is not known"
-        earlier_versions = [
-            body_version for body_version in body_versions if body_version < self.version
-        ]
-        body = body_of(
-            node, self.version, self.version - 1 if earlier_versions else min(body_versions)
-        )
+        earlier_versions = [number for number in body_versions if number < self.version]
+        imported = self.version - 1 if earlier_versions else min(body_versions)
+        body = body_of(node, self.version, imported)
         if not isinstance(body, ir.Graph):
             return f"{why}, and ONNX defines no function body for these operands"
         if not earlier_versions:
@@ -168,7 +165,7 @@ class _Step:
 
 
 def misfit(node: ir.Node, version: int) -> str:
-    """Return why ``node`` is no node of the opset before ``version``; '' after adapting it.
+    """Adapt ``node`` to the opset before ``version``; return why that is impossible, else ''.
 
     Attributes that the earlier schema lacks are dropped if they have their default value; absent
     ones whose default changed are written.
@@ -187,7 +184,7 @@ def misfit(node: ir.Node, version: int) -> str:
 
 
 def _misfit_of_attributes(node: ir.Node, version: int, old: onnx.defs.OpSchema) -> str:
-    """Return which attribute of ``node`` the schema ``old`` lacks; '' after adapting them."""
+    """Adapt the attributes of ``node`` to the schema ``old``; return why not, else ''."""
     for name, attribute in list(node.attributes.items()):
         if name in old.attributes:
             continue
@@ -230,7 +227,8 @@ def _type(value: ir.Value) -> str:
 
 
 def _narrow_types(node: ir.Node, version: int) -> set[ir.DataType]:
-    """Return the element types of ``node`` to be widened for the opset before ``version``."""
+    """Return the element types of ``node`` that must be widened for the opset before ``version``;
+    empty if one of them is integer or bool and widening it would change the result."""
     old = opset.schema(node.op_type, version - 1)
     if old is None or old.deprecated or len(node.inputs) > old.max_input:
         return set()
@@ -276,7 +274,8 @@ def _refusal(node: ir.Node, version: int, to: int, why: str) -> Unsupported:
 
 @cache
 def way_down(op_type: str, version: int) -> str:
-    """Return how nodes of an operator that changed at ``version`` reach the opset before."""
+    """Return how nodes of an operator that changed at ``version`` are lowered to the opset before,
+    as a cell of the table in ``docs/opsets.md``."""
     new, old = opset.schema(op_type, version), opset.schema(op_type, version - 1)
     assert new is not None
     row: Any = LOWERINGS.get((op_type, version))
@@ -290,7 +289,8 @@ def way_down(op_type: str, version: int) -> str:
 
 
 def _widened_types(op_type: str, new: onnx.defs.OpSchema, old: onnx.defs.OpSchema) -> set[str]:
-    """Return the types that ``new`` added to ``old`` and that are computed in a wider type."""
+    """Return the types that the schema ``new`` has and ``old`` lacks, and that ``WIDER``
+    replaces."""
     added = {text for constraint in new.type_constraints for text in constraint.allowed_type_strs}
     added -= {text for constraint in old.type_constraints for text in constraint.allowed_type_strs}
     integers = WIDER if op_type in OF_INTEGERS else ()

@@ -1,7 +1,8 @@
 """The function body that ONNX defines for an operator, as a graph for one node.
 
 Some bodies are written for one opset, some are generated for a node and the types of its operands.
-A body of an earlier opset than the model's is raised to it; a later one is reported as such.
+A body of an earlier opset than the model's is raised to the model's; if all bodies need a later
+opset, that opset is returned.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ def has_body(op_type: str, domain: str, version: int) -> bool:
 
 
 def body_opsets(op_type: str, version: int, domain: str = "") -> list[int]:
-    """Return the opsets for whose operators ONNX writes bodies of the operator, as of
-    ``version``."""
+    """Return the ONNX opsets in whose operators ONNX has function bodies of ``op_type``.
+
+    ``version`` is that of ``domain``, and selects the definition of the operator.
+    """
     schema = opset.schema(op_type, version, domain)
     return [] if schema is None else _opsets(schema)
 
@@ -36,10 +39,10 @@ def body_opsets(op_type: str, version: int, domain: str = "") -> list[int]:
 def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None:
     """Return the body of ``node`` in operators of the ONNX opset ``imported``.
 
-    ``version`` is that of the domain of ``node``. The inputs of the body are those of ``node``,
-    followed by outputs that this body does not compute; nobody reads those. Outputs that the node
-    lacks are dropped. Returns an opset instead if every body needs that later opset. Returns None
-    if there is no body for these operands, or if none can be raised.
+    ``version`` is that of the domain of ``node``. The inputs of the body are those of ``node``. An
+    output that the body does not compute, and that nobody reads, is one more input. Outputs that
+    the node lacks are dropped. Returns an opset instead if every body needs that later opset.
+    Returns None if there is no body for these operands, or if none can be raised.
     """
     schema = opset.schema(node.op_type, version, node.domain)
     if schema is None or any(attr.is_ref() for attr in node.attributes.values()):

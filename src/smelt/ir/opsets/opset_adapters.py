@@ -92,7 +92,7 @@ def _clip(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _integer_bound(number: float, is_lowest: bool, dtype: ir.DataType) -> int:
-    """Return the integer of ``dtype`` that bounds integers as ``number`` does."""
+    """Return ``number`` rounded to an integer of ``dtype``, up for a lowest bound, else down."""
     limits = ml_dtypes.iinfo(dtype.numpy())
     if abs(number) >= 2.0**63:
         return int(limits.max if number > 0 else limits.min)
@@ -190,7 +190,8 @@ def _only_long_axis(dims: Sequence[int | ir.SymbolicDim], axis: int) -> int | No
     """Return the only axis from ``axis`` on whose size may differ from 1; None if there are
     several.
 
-    -1 stands for the last axis, also if all sizes are 1.
+    A Softmax over that axis equals one over the rows flattened at ``axis``. The last axis is
+    written as -1, and returned if all sizes are 1.
     """
     rank = len(dims)
     if not -rank <= axis < rank:

@@ -27,7 +27,7 @@ from smelt.ir.rewrite import Rewriter
 from smelt.ir.same_shape import is_positive, same_dim
 
 Lowering: TypeAlias = Callable[[ir.Node, Rewriter], str]
-"""Gives a node its earlier form; returns why not, else ''."""
+"""Edits a node to its earlier form, or replaces it; returns why not, else ''."""
 
 LAST = int(np.iinfo(np.int64).max)
 
@@ -155,7 +155,7 @@ def _shape(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
-    """Refuse a size of 0 that does not copy a size 0."""
+    """Drop `allowzero`, unless a size of 0 would then copy the size of an axis that is not 0."""
     if not node.attributes.get_int("allowzero", 0):
         return ""
     x, result = node.inputs[0], node.outputs[0].shape
@@ -258,10 +258,10 @@ def _recurrent(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _norm(build: Callable[[Builder, ir.Node], tuple[ir.Value, ...]]) -> Lowering:
-    """Return a row that replaces a norm by the nodes that ``build`` adds for constant axes."""
+    """Return a row that replaces a normalization by the nodes that ``build`` makes."""
 
     def lower(node: ir.Node, rewriter: Rewriter) -> str:
-        """Replace the norm by its moments and a quotient."""
+        """Replace the normalization by ONNX's arithmetic operators."""
         types = {value.dtype for value in node.inputs if value is not None}
         if not can_expand(node) or len(types) > 1:
             return "the rank is not known, or the element types differ or are not known"

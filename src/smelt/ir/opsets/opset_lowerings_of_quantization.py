@@ -20,7 +20,7 @@ OF_21 = SMALL | {ir.DataType.INT16, ir.DataType.UINT16}
 
 
 def dequantize_23(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace another element type of the result by a Cast.
+    """Replace an `output_dtype` other than the type of the scale by a Cast of the result.
 
     Returns why not, else ''.
     """
@@ -39,7 +39,7 @@ def dequantize_23(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
-    """Replace blocks, 16 bits and constants of 4 bits by Sub and Mul.
+    """Compute blocked scales, 16-bit integers and 4-bit constants by Sub and Mul.
 
     Returns why not, else ''.
     """

@@ -154,7 +154,10 @@ def _adapt(model: ir.Model, work: list[tuple[ir.Node, list[Adapter]]]) -> None:
 
 
 def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
-    """Yield an adapter per version that ``node`` crosses; None if a change cannot be restored."""
+    """Yield the adapters that raise ``node`` from opset ``start`` to ``to``, in order.
+
+    Yields None, and ends, at a version whose change of meaning no adapter makes up for.
+    """
     if is_withdrawn(node.op_type, start):
         if defined_from(node.op_type) > to:
             yield expand_withdrawn
@@ -181,7 +184,10 @@ def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
 
 @cache
 def _changes(op_type: str, start: int, to: int) -> tuple[tuple[int, int], ...]:
-    """Return pairs of consecutive versions of an operator over ``(start, to]``."""
+    """Return the changes of an operator between opsets ``start`` and ``to``.
+
+    Each is a pair: the version of the operator before and after the change.
+    """
     versions: list[int] = []
     for version in range(start, to + 1):
         schema = opset.schema(op_type, version)
@@ -209,7 +215,10 @@ def _is_compatible(node: ir.Node, before: int, version: int) -> bool:
 
 @cache
 def _only_widens(op_type: str, before: int, version: int) -> bool:
-    """True if every node that the older schema accepts keeps its form in the newer."""
+    """True if the newer schema accepts every node of the older one, with the same defaults.
+
+    Unlike ``_is_compatible``, this needs no node: adapters will change the node before.
+    """
     old, new = opset.schema(op_type, before), opset.schema(op_type, version)
     if old is None or new is None or new.deprecated:
         return False

@@ -16,8 +16,8 @@ def inputs_of_all_axes(
 ) -> list[ir.Value | None]:
     """Return the inputs x, roi, scales and sizes of the Resize without the attribute ``axes``.
 
-    An axis that is not named has the scale 1, its own size and the whole region. The policy must be
-    ``stretch``, as another one would read the new sizes, too.
+    Other axes get the scale 1, their own size, and the region 0 to 1. The attribute
+    ``keep_aspect_ratio_policy`` must be ``stretch``: any other value would count the added sizes.
     """
     places = [axis % rank for axis in axes]
     x, roi, scales, sizes = (*inputs, None, None, None)[:4]
@@ -55,7 +55,10 @@ def _extended(
     b: Builder,
     x: ir.Value | None = None,
 ) -> ir.Value:
-    """Return ``base``, or the shape of ``x`` without one, with ``value`` at ``places``."""
+    """Return ``base`` with the elements at ``places`` replaced by those of ``value``.
+
+    Without a ``base``, the shape of ``x`` takes its place.
+    """
     tensor = tensor_of(value)
     if tensor is not None and base is not None:
         array = base.astype(tensor.numpy().dtype)

@@ -24,7 +24,10 @@ TYPES: Mapping[str, int] = {
 
 
 def traced_opset(opset: int | None) -> dict[str, int]:
-    """Return the option ``opset`` of a trace whose model is brought to ``opset`` later."""
+    """Return the keyword ``opset`` for tracing a JAX function whose model is wanted at ``opset``.
+
+    Below the lowest traced opset, the caller lowers the model afterwards. None: no keyword.
+    """
     return {} if opset is None else {"opset": max(opset, TRACED[0])}
 
 
@@ -39,8 +42,8 @@ def ir_version_of(imports: Mapping[str, int]) -> int:
 def lowest_ir_version(model: ir.Model) -> int:
     """Return the IR version that introduced the features ``model`` uses.
 
-    The features are imports, weights that are not inputs, element types, and functions. Older
-    models are read all the same, but written with this version.
+    The features are weights that are not inputs, element types, and functions. A model that states
+    a lower version is accepted, and written with this version.
     """
     weights = [v for graph in scope.graphs(model) for v in graph.initializers.values()]
     needed = {4 for value in weights if not value.is_graph_input()}
