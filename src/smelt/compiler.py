@@ -43,7 +43,7 @@ from smelt.targets.options import read_options
 from smelt.targets.phases import run_phases
 from smelt.targets.registry import find_target
 from smelt.targets.selection import select
-from smelt.targets.support import computes_dft, computes_of, kernels_of
+from smelt.targets.support import computes_dft, computes_of, kernels_of, operators_beyond_onnx
 
 if TYPE_CHECKING:
     import onnx
@@ -242,7 +242,6 @@ def compile_model(
                 ranges = {name: n for name, n in dims.items() if isinstance(n, tuple)}
                 least_size, checked = int(is_never_empty(model)), chosen.limits.bounded_dims
                 note_bounds(model, ranges, least_size, checked=checked)
-        operators = frozenset(operator.key for operator in chosen.operators)
         highest = 0 if keep_opset else min(HIGHEST_OPSET, chosen.limits.opset[1])
         with sizes_from_zero(model):
             reports = optimize_model(
@@ -250,7 +249,7 @@ def compile_model(
                 pipeline=steps,
                 verify=verify,
                 dims={name: n for name, n in (dims or {}).items() if isinstance(n, tuple)} or None,
-                operators=operators,
+                operators=operators_beyond_onnx(chosen),
                 kernels=kernels_of(chosen, other),
                 computes=computes_of(chosen, other),
                 opset=opset,

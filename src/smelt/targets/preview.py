@@ -13,6 +13,7 @@ from smelt.targets.base import Target
 from smelt.targets.options import read_options
 from smelt.targets.phases import phases
 from smelt.targets.registry import find_target
+from smelt.targets.support import operators_beyond_onnx
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def preview(
     read_options(chosen, options or {})
     target_passes = language.parse(chosen.passes)
     language.check_order((*steps, *target_passes))
-    operators = frozenset(operator.key for operator in chosen.operators)
-    return Preview(steps, chosen, target_passes, _idle((*steps, *target_passes), operators))
+    idle = _idle((*steps, *target_passes), operators_beyond_onnx(chosen))
+    return Preview(steps, chosen, target_passes, idle)
 
 
 def _idle(steps: Steps, operators: frozenset[tuple[str, str]]) -> tuple[Pass, ...]:

@@ -57,6 +57,11 @@ def support(target: Target, domain: str, op_type: str) -> Support:
     )
 
 
+def operators_beyond_onnx(target: Target) -> frozenset[tuple[str, str]]:
+    """Return the operators beyond ONNX that passes may create: its own and its ``extensions``."""
+    return frozenset(operator.key for operator in target.operators).union(target.extensions or ())
+
+
 def kernels_of(target: Target, fallback: Target | None) -> frozenset[str] | None:
     """Return the ONNX operators that passes may create; None for all.
 

@@ -54,6 +54,28 @@ def test_becomes_a_depth_to_space(body: str, order: str, dtype: str) -> None:
     )
 
 
+@pytest.mark.parametrize("axis", [2, -2])
+def test_operators_that_interleave(axis: int) -> None:
+    check_rewrite(
+        concat_to_pixel_shuffle,
+        f"g ({IMAGES}) => (float[N,C,6,4] y) {{ p = smelt.ConcatInterleave<axis={axis}>(a, b) "
+        f"q = smelt.ConcatInterleave<axis={axis}>(c, d) y = smelt.ConcatInterleave<axis=3>(p, q) }}",
+        f"g ({IMAGES}) => (float[N,C,6,4] y) {{ "
+        'j = Concat<axis=1>(a, c, b, d) y = DepthToSpace<blocksize=2, mode="DCR">(j) }',
+    )
+
+
+@pytest.mark.parametrize(("inner", "outer"), [(2, 2), (1, 3), (2, 1)])
+def test_operators_that_interleave_other_axes_stay(inner: int, outer: int) -> None:
+    p = f"smelt.ConcatInterleave<axis={inner}>"
+    y = f"smelt.ConcatInterleave<axis={outer}>"
+    images = IMAGES.replace("[N,C", "[2,3")
+    check_unchanged(
+        concat_to_pixel_shuffle,
+        f"g ({images}) => (y) {{ p = {p}(a, b) q = {p}(c, d) y = {y}(p, q) }}",
+    )
+
+
 def test_one_image_four_times() -> None:
     body = (
         turns("p", "ab", 2, "[0,0,6,2]").replace("(b,", "(a,")

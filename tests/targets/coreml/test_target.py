@@ -51,6 +51,15 @@ def test_the_folder_is_saved_whole(tmp_path):
     ]
 
 
+def test_a_channel_shuffle_is_one_operation():
+    artifact = written(
+        "g (float[1,3,2,2] a, float[1,3,2,2] b) => (float[1,6,2,2] y)"
+        " <int64[5] s = {1,2,3,2,2}, int64[4] e = {1,6,2,2}> { c = Concat<axis=1>(a, b)"
+        " r = Reshape(c, s) t = Transpose<perm=[0,2,1,3,4]>(r) y = Reshape(t, e) }"
+    )
+    assert artifact.report["operators"] == {"concat": 1}
+
+
 def test_a_range_of_sizes():
     (feature,) = described(written(DENSE, dims={"B": (2, 8)}, default="B=4")).inputs
     assert feature.type.shape == (4, 8)

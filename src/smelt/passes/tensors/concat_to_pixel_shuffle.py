@@ -4,8 +4,8 @@
              c, d ─> interleave rows ────┴─> interleave columns ─> y
     after    a, c, b, d ─> Concat(1) ─> DepthToSpace(2, DCR) ─> y
 
-Interleaving is Unsqueeze, Concat and Reshape. Columns may be interleaved first, and n*n images give
-a DepthToSpace of n. Fully convolutional upsampling has this form.
+Interleaving is Unsqueeze, Concat and Reshape, or ConcatInterleave. Columns may be interleaved
+first, and n*n images give a DepthToSpace of n. Fully convolutional upsampling has this form.
 
 Needs    (1) rank 4, axes 2 and 3, and n groups of n images; (2) any number of channels, even a
          symbolic one.
@@ -18,8 +18,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.pattern import op, var
+from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.operators.concat_interleave import OPERATOR
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.tensors.interleave import interleaving_of
 
@@ -30,7 +31,10 @@ RUNNABLE = (
 """Element types for which ONNX Runtime has DepthToSpace and SpaceToDepth."""
 
 
-@rule(op("Reshape", var("wide"), rest=True), same_shape=True)
+_interleaved = op(OPERATOR.name, var("first"), rest=True, domain=OPERATOR.domain)
+
+
+@rule(one_of(op("Reshape", var("wide"), rest=True), _interleaved), same_shape=True)
 def nested_interleavings(m: Match, b: Builder) -> Replacement:
     """Replace two nested interleavings by Concat and DepthToSpace."""
     y = m.root.outputs[0]

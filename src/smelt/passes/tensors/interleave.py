@@ -1,7 +1,8 @@
-"""Recognize an interleaving: a Reshape of stacked values that alternates them along an axis.
+"""Recognize an interleaving: values that alternate along an axis.
 
     stack        a, b: [C, H] ─> stack of axis 1: [C, 2, H] ─> Reshape [2*C, H]
     transposed   a, b: [C, H] ─> Concat(0) ─> Reshape [2, C, H] ─> Transpose ─> Reshape [2*C, H]
+    operator     a, b: [C, H] ─> ConcatInterleave(0): [2*C, H]
 
 Element ``i`` of value ``j`` of ``n`` gets index ``i * n + j``.
 """
@@ -16,6 +17,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.opset import RESHAPES
 from smelt.ir.same_shape import Dim
 from smelt.ir.walk import Walk, producer_of
+from smelt.operators.concat_interleave import OPERATOR
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import concat_axis, dims_of, merged_dims, same_dims, stack_of
 
@@ -35,6 +37,8 @@ def interleaving_of(
 
     The nodes that compute it are added to ``walk``.
     """
+    if (operator := _by_operator(value, walk)) is not None:
+        return operator
     reshape = producer_of(value, *RESHAPES)
     unmerged = reshape.inputs[0] if reshape is not None else None
     before, after = dims_of(unmerged), dims_of(value)
@@ -54,6 +58,19 @@ def interleaving_of(
     if interleaving is None:
         walk.back(mark)
     return interleaving
+
+
+def _by_operator(value: ir.Value | None, walk: Walk) -> Interleaving | None:
+    """Return the interleaving of the ConcatInterleave that produces ``value``, else None."""
+    node = value.producer() if value is not None else None
+    dims = dims_of(value)
+    if node is None or dims is None or node.op_identifier()[:2] != OPERATOR.key:
+        return None
+    values = tuple(operand for operand in node.inputs if operand is not None)
+    if len(values) < max(2, len(node.inputs)):
+        return None
+    walk.take([node])
+    return Interleaving(values, node.attributes["axis"].as_int() % len(dims))
 
 
 def _transposed(
