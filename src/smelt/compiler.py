@@ -126,9 +126,8 @@ def optimize_model(
     edits. ``for_runtime`` replaces operators that ONNX Runtime lacks, and bfloat16 by float32 where
     it has no kernel, unless ``keep_bfloat16``. Operators beyond ONNX become standard operators in
     line, unless ``functions`` keeps them for functions. ``consumers`` names the programs that will
-    read the file: passes then make operators that these take, at an opset that these take.
-    ``half`` converts the result to float16 or bfloat16, after the verification; ``Reports.half``
-    tells the error, measured on ``samples`` or random inputs.
+    read the file: passes then make operators and an opset that these take. ``half`` converts the
+    result to a half type at the end; ``Reports.half`` has the error on ``samples`` or drawn ones.
     """
     refuse_unknown_mode(verify)
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
@@ -201,6 +200,7 @@ def compile_model(
     ir_version: int | None = None,
     keep_opset: bool = False,
     verify: Verify = "off",
+    samples: Sequence[Mapping[str, np.ndarray]] | None = None,
     x64: bool | None = None,
     tracing: Mapping[str, Any] | None = None,
     observers: Iterable[Observer] = (),
@@ -214,16 +214,15 @@ def compile_model(
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``. ``dims``
     binds symbolic dims to sizes, or bounds them, as in ``{"B": (1, 16)}``, for targets that plan
-    memory ahead. ``opset``, ``ir_version`` and ``verify`` are those of ``optimize_model``;
-    ``keep_opset`` runs no pass that needs a newer opset. ``observers`` watch the passes.
-    ``half`` is that of ``optimize_model``.
-    ``options`` are the target's own. Nodes that the target lacks go to ``fallback``, or to its own
-    fallback; ``strict`` forbids that, and a trace that skips checks or prints. Raises Unsupported.
+    memory ahead. ``opset``, ``ir_version``, ``verify``, ``samples`` and ``half`` are those of
+    ``optimize_model``; ``keep_opset`` runs no pass that needs a newer opset. ``observers`` watch
+    the passes. ``options`` are the target's own. Nodes that the target lacks go to ``fallback``, or
+    its own; ``strict`` forbids that, and a trace that skips checks or prints. Raises Unsupported.
     """
     chosen = find_target(target)
     if not isinstance(dims or {}, Mapping):
-        what, why = f"dims= got a {type(dims).__name__}", "it takes a dict from names to sizes"
-        raise UsageError("E633", what, why=why, fix='give sizes by name: {"B": 1}')
+        what, fix = f"dims= got a {type(dims).__name__}", 'give sizes by name: {"B": 1}'
+        raise UsageError("E633", what, why="it takes a dict from names to sizes", fix=fix)
     named = None if strict else fallback or chosen.fallback
     other = None if named is None else find_target(named)
     own_options = read_options(chosen, options)
@@ -255,6 +254,7 @@ def compile_model(
                 opset=opset,
                 ir_version=ir_version,
                 highest_opset=highest,
+                samples=samples,
                 observers=observers,
                 for_runtime=chosen.onnx_runtime,
                 keep_bfloat16=getattr(own_options, "keep_bfloat16", False),

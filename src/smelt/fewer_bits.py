@@ -20,6 +20,7 @@ from smelt.precision.int8.clip import METHODS, Ranges
 from smelt.precision.int8.quantize import FORMS, Activations, Result, Settings, quantize_within
 from smelt.precision.int8.search import Gain
 from smelt.precision.int8.write import Format
+from smelt.targets.ort.integer_products import are_exact
 
 LOWEST_OPSET = 17
 """The opset to which older models are raised; scales per channel need 13, LayerNormalization 17."""
@@ -48,7 +49,7 @@ def quantize(
     gain: Gain = "time",
     keep: Iterable[str] = (),
     signed: bool = False,
-    weight_bits: int = 8,
+    weight_bits: int | None = None,
     ranges: Ranges = "minmax",
     per_tensor: bool = False,
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
@@ -61,12 +62,14 @@ def quantize(
     data to measure the error on. Without data, activations stay in float or are quantized as the
     model runs, and the error is measured on random inputs. ``labels`` are classes for the metric
     ``top1``. ``keep`` names operators and results that stay in float. ``signed`` makes activations
-    int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate. ``ranges`` chooses the
-    range of an activation: all numbers, or fewer by percentile, entropy or mse; auto keeps the
-    method with the least error. ``per_tensor`` gives an int8 weight one scale. Raises UsageError
-    E683 for static activations without data, E677 if nothing fits, and the errors of data and
-    metrics.
+    int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate, and is the default on
+    them; others have 8. ``ranges`` chooses the range of an activation: all numbers, or fewer by
+    percentile, entropy or mse; auto keeps the method with the least error. ``per_tensor`` gives an
+    int8 weight one scale. Raises UsageError E683 for static activations without data, E677 if
+    nothing fits, and the errors of data and metrics.
     """
+    if weight_bits is None:
+        weight_bits = 8 if are_exact() else 7
     _check(activations, weights, block, weight_bits, ranges, has_data=calibrate is not None)
     _check_effect(weights, ranges, per_tensor=per_tensor, has_data=calibrate is not None)
     work = _prepared(model, OPSET_OF_BLOCKS if weights == "int4" else LOWEST_OPSET)

@@ -54,11 +54,15 @@ def test_inputs_of_the_user_and_json(model: str, tmp_path: Path) -> None:
     assert {port.type.tensor_type.elem_type for port in ports} == {onnx.TensorProto.FLOAT16}
 
 
-def test_compile_takes_the_options(model: str, tmp_path: Path) -> None:
-    arguments = ("--target", "ort", "--fp16", "--verify", "final", "-o", str(tmp_path / "out"))
-    status, _, said = smelt_command("compile", model, *arguments)
+@pytest.mark.parametrize("verify", ["off", "final"])
+def test_compile_takes_the_options(model: str, tmp_path: Path, verify: str) -> None:
+    data = str(tmp_path / "x.npz")
+    np.savez(data, x=np.ones((2, 4), np.float32))
+    arguments = ("--target", "ort", "--fp16", "--verify", verify, "--inputs", data)
+    status, _, said = smelt_command("compile", model, *arguments, "-o", str(tmp_path / "out"))
     assert status == 0
     assert "float16: 1 of 2 nodes" in said
+    assert "over 1 runs\n" in said
 
 
 WRONG = {

@@ -57,9 +57,19 @@ def test_the_worst_output_counts_over_all_samples() -> None:
     assert find_metric()(reference, worse) == pytest.approx(0.5 / math.sqrt(2))
 
 
-def test_integers_count_as_right_or_wrong_if_no_output_is_of_floats() -> None:
-    pair = outputs([1, 2, 3, 4]), outputs([1, 2, 3, 5])
-    assert find_metric()(*pair) == pytest.approx(0.5)
+@pytest.mark.parametrize("metric", ["relative", "cosine", "kl"])
+def test_the_error_of_integers_is_the_part_that_changed(metric: str) -> None:
+    reference, result = np.array([1, 2, 3, 4]), np.array([1, 2, 3, 50])
+    measure = find_metric(metric)
+    assert measure(outputs(reference), outputs(result)) == 0.25
+    assert measure(outputs(reference), outputs(result[:3])) == math.inf
+    beside = [{"y": A, "classes": reference}], [{"y": A, "classes": result}]
+    assert measure(*beside) == 0.25
+
+
+def test_top1_needs_floats() -> None:
+    with pytest.raises(UsageError, match="output of floats"):
+        find_metric("top1")(outputs([1, 2]), outputs([1, 2]))
 
 
 def test_another_shape_is_an_infinite_error() -> None:

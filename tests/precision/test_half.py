@@ -275,3 +275,10 @@ def test_exported_models(path: Path) -> None:
     assert reports.half is not None
     assert reports.half.error < 2e-3
     onnx.checker.check_model(smelt.to_proto(model), full_check=True)
+
+
+def test_no_error_is_told_where_the_outputs_hold_no_numbers() -> None:
+    model = typed(f"{G} {MATRIX} {{ y = MatMul(x, w) }}")
+    report = convert_to_half(model, HalfOptions(), [{"x": np.zeros((0, 4), np.float32)}])
+    assert report.error is None
+    assert "error not measured: the outputs of 1 runs hold no numbers" in report.lines()[0]

@@ -11,7 +11,8 @@ from typing import Any
 class HalfReport:
     """What stayed in float32 and why, and the error over ``samples`` runs.
 
-    ``error`` is the norm of the difference over the norm of the result, of the worst output.
+    ``error`` is the norm of the difference over the norm of the result, of the worst output; None
+    if the outputs hold no numbers.
     """
 
     format: str
@@ -19,17 +20,18 @@ class HalfReport:
     kept: Counter[str] = field(default_factory=Counter)
     operators: dict[str, Counter[str]] = field(default_factory=dict)
     casts: int = 0
-    error: float = 0.0
+    error: float | None = 0.0
     samples: int = 0
     is_drawn: bool = False
 
     def lines(self) -> list[str]:
         """Return the report as sentences."""
         total = self.in_half + sum(self.kept.values())
-        first = (
-            f"{self.format}: {self.in_half:,} of {total:,} nodes, {self.casts:,} casts, "
-            f"error {100 * self.error:.3g} % over {self.samples} runs"
-        )
+        first = f"{self.format}: {self.in_half:,} of {total:,} nodes, {self.casts:,} casts, "
+        if self.error is None:
+            first += f"error not measured: the outputs of {self.samples} runs hold no numbers"
+        else:
+            first += f"error {100 * self.error:.3g} % over {self.samples} runs"
         reasons = [
             f"{count:,} for {reason} ({_most_common(self.operators[reason])})"
             for reason, count in self.kept.most_common()

@@ -14,7 +14,7 @@ from smelt.cli.command import CompiledDims, Target, Verify, command, note, print
 from smelt.cli.comparing import check_result
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.half_types import HalfTypes
-from smelt.cli.input_values import Samples, check_samples
+from smelt.cli.input_values import Samples, check_samples, read_samples
 from smelt.cli.layers import layers
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
@@ -120,7 +120,7 @@ def compile_(
     from smelt.targets.phase_observer import observe_phases
 
     half = half_types.keyword(native=rewriting.keep_bf16)
-    check_samples(samples, verify)
+    check_samples(samples, verify, measures=bool(half))
     _check_fallback(fallback, strict)
     target_options = {**_own_options(option), **weights.stored()}
     if watching.dry_run:
@@ -134,6 +134,8 @@ def compile_(
         watching.watched(doing, source, STANDARD, reads=[source]) as seen,
         observe_phases(*observers),
     ):
+        if half:
+            half["samples"] = read_samples(samples)
         make = tuning.compiler(seen.shown.say, target, fallback)
         artifact = make(
             to_compile.model,

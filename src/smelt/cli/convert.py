@@ -13,7 +13,7 @@ from smelt.cli.command import CompiledDims, Output, Target, Verify, command, not
 from smelt.cli.comparing import check_result
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.half_types import HalfTypes
-from smelt.cli.input_values import Samples, check_samples
+from smelt.cli.input_values import Samples, check_samples, read_samples
 from smelt.cli.rewriting import Rewriting
 from smelt.cli.tracing import (
     Calling,
@@ -96,7 +96,7 @@ def convert(
     one_document(watching.as_json, output)
     _check_external_data(external_data, output)
     half = half_types.keyword(native=rewriting.keep_bf16)
-    check_samples(samples, verify)
+    check_samples(samples, verify, measures=bool(half))
     sizes, call = bounded_dims(dim), calling.typed(specs)
     names = {
         "input_names": parse_names(input_name, "--input-name"),
@@ -116,6 +116,7 @@ def convert(
             pipeline=rewriting.stages(),
             verify=verify if half or verify == "each" else "off",
             dims=sizes or None,
+            samples=read_samples(samples) if half else None,
             tracing=tracing,
             observers=seen.observers,
             **half,

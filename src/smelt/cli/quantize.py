@@ -88,10 +88,11 @@ Keep = Annotated[
 ]
 Signed = Annotated[bool, typer.Option("--signed", help="Make activations int8, not uint8.")]
 ReduceRange = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--reduce-range",
-        help="Use 7 bits of int8 weights, for x86 CPUs without VNNI, whose sums saturate.",
+        "--reduce-range/--full-range",
+        help="Use 7 bits of int8 weights, for x86 CPUs without VNNI, whose sums saturate, or all 8."
+        " By default as this CPU needs.",
     ),
 ]
 
@@ -121,7 +122,7 @@ def quantize(
     gain: GainOption = "time",
     keep: Keep = None,
     signed: Signed = False,
-    reduce_range: ReduceRange = False,
+    reduce_range: ReduceRange = None,
     ranges: RangesOption = "minmax",
     per_tensor: PerTensor = False,
     dim: TrialDims = None,
@@ -154,7 +155,7 @@ def quantize(
             gain=gain,
             keep=keep or (),
             signed=signed,
-            weight_bits=7 if reduce_range else 8,
+            weight_bits=None if reduce_range is None else 7 if reduce_range else 8,
             ranges=ranges,
             per_tensor=per_tensor,
             dims=parse_dims(dim) or None,

@@ -23,6 +23,7 @@ from smelt.errors import UsageError
 from smelt.ir.floats import is_float
 from smelt.precision.batches import Batches, Sample
 from smelt.precision.data_files import read_samples
+from smelt.precision.outputs import has_numbers
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Interface, interface_of
 
@@ -185,7 +186,7 @@ def _in_type(array: np.ndarray, dtype: ir.DataType | None) -> np.ndarray:
 
 def refuse_no_numbers(outputs: Sequence[Mapping[str, np.ndarray]]) -> None:
     """Raise UsageError E684 if the outputs of all samples hold no number to measure an error on."""
-    if not any(array.size for sample in outputs for array in sample.values()):
+    if not has_numbers(outputs):
         raise UsageError(
             "E684",
             "the outputs hold no numbers, so no error can be measured",

@@ -7,6 +7,9 @@
 | `kl` | Kullback-Leibler divergence of the softmax of the last axis, mean over rows | nats |
 | `top1` | correct labels lost; without labels, rows whose largest element moved | points of 100 |
 
+For all but `top1`, the error of an output of integers or bools is the part of its elements that
+changed.
+
 A Python function ``metric(reference, outputs)`` gets two lists, each with one mapping from output
 names to arrays per sample, and returns a number: 0 for equal outputs, larger for worse ones.
 """
@@ -14,7 +17,7 @@ names to arrays per sample, and returns a number: 0 for equal outputs, larger fo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -22,10 +25,7 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.errors import SmeltError, UsageError, did_you_mean
-from smelt.ir.floats import is_float
-
-Outputs: TypeAlias = Sequence[Mapping[str, np.ndarray]]
-"""The outputs of each sample by name."""
+from smelt.precision.outputs import Outputs, changed_part, finite_pair, float_names, rows_of
 
 Measure: TypeAlias = Callable[[Outputs, Outputs], float]
 
@@ -119,20 +119,28 @@ def parse_limit(text: str | float, metric: Metric) -> float:
     return limit / 100 if words.endswith("%") and metric.unit != "points" else limit
 
 
+def _worst(
+    error_of: Callable[[Outputs, Outputs, str], float], reference: Outputs, outputs: Outputs
+) -> float:
+    """Return the largest ``error_of`` an output of floats, or changed part of another output."""
+    errors = [error_of(reference, outputs, name) for name in float_names(reference)]
+    return max([*errors, changed_part(reference, outputs)])
+
+
 def relative_error(reference: Outputs, outputs: Outputs) -> float:
     """Return the largest relative error of an output: norm of the difference over the norm.
 
-    Integers and bools count as equal or different, whatever the distance. NaN and infinities must
-    be equal on both sides, else the error is infinite; equal ones are left out of both norms.
+    NaN and infinities must be equal on both sides, else the error is infinite; equal ones are left
+    out of both norms. The error of an output of integers or bools is the part that changed.
     """
-    return max((_relative(reference, outputs, name) for name in _names(reference)), default=0.0)
+    return _worst(_relative, reference, outputs)
 
 
 def _relative(reference: Outputs, outputs: Outputs, name: str) -> float:
     """Return the relative error of the output ``name`` over all samples."""
     difference = norm = 0.0
     for first, second in zip(reference, outputs, strict=True):
-        pair = _finite_pair(first[name], second[name])
+        pair = finite_pair(first[name], second[name])
         if pair is None:
             return math.inf
         a, b = pair
@@ -148,17 +156,17 @@ def cosine_error(reference: Outputs, outputs: Outputs) -> float:
 
     A row is an element of the first axis; an output of one dim is one row.
     """
-    return max((_cosine(reference, outputs, name) for name in _names(reference)), default=0.0)
+    return _worst(_cosine, reference, outputs)
 
 
 def _cosine(reference: Outputs, outputs: Outputs, name: str) -> float:
     """Return the mean over rows of ``1 - a . b / (|a| |b|)``, which is 0 for two rows of 0."""
     errors: list[np.ndarray] = []
     for first, second in zip(reference, outputs, strict=True):
-        pair = _finite_pair(first[name], second[name])
+        pair = finite_pair(first[name], second[name])
         if pair is None:
             return math.inf
-        a, b = (_rows(part) for part in pair)
+        a, b = (rows_of(part) for part in pair)
         lengths = np.sqrt(np.sum(a * a, axis=1) * np.sum(b * b, axis=1))
         equal = np.all(a == b, axis=1)
         cosine = np.divide(np.sum(a * b, axis=1), lengths, where=lengths > 0, out=lengths * 0)
@@ -172,14 +180,14 @@ def divergence(reference: Outputs, outputs: Outputs) -> float:
 
     Rows that are distributions already are taken as they are; others pass a softmax first.
     """
-    return max((_divergence(reference, outputs, name) for name in _names(reference)), default=0.0)
+    return _worst(_divergence, reference, outputs)
 
 
 def _divergence(reference: Outputs, outputs: Outputs, name: str) -> float:
     """Return the mean over rows of ``sum(p * (log p - log q))``; p are of ``reference``."""
     total, count = 0.0, 0
     for first, second in zip(reference, outputs, strict=True):
-        pair = _finite_pair(first[name], second[name])
+        pair = finite_pair(first[name], second[name])
         if pair is None:
             return math.inf
         a, b = (part.reshape(-1, part.shape[-1] if part.ndim else 1) for part in pair)
@@ -206,7 +214,7 @@ def _top1(
     reference: Outputs, outputs: Outputs, labels: np.ndarray | None, output: str | None
 ) -> float:
     """Return the lost points of accuracy; without ``labels``, the percent of changed classes."""
-    name = output or next(iter(_names(reference)), "")
+    name = output or next(iter(float_names(reference)), "")
     if not reference or name not in reference[0]:
         raise UsageError(
             "E685",
@@ -234,39 +242,6 @@ def _classes(array: np.ndarray) -> np.ndarray:
     """Return the index of the largest element of each row; -1 for a row with NaN."""
     rows = array.astype(np.float64).reshape(-1, array.shape[-1] if array.ndim else 1)
     return np.where(np.isnan(rows).any(axis=1), -1, rows.argmax(axis=1))
-
-
-def _names(reference: Outputs) -> list[str]:
-    """Return the names of the float outputs; of all tensors, if no output is of floats."""
-    first = reference[0] if reference else {}
-    floats = [name for name, array in first.items() if is_float(array.dtype)]
-    return floats or [name for name, array in first.items() if array.dtype.kind in "biu"]
-
-
-def _finite_pair(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return ``a`` and ``b`` as float64, with 0 where both hold the same NaN or infinity.
-
-    Integers and bools become 1 and 1 where they are equal, 1 and 0 where they differ. Returns None
-    if their shapes differ, or one holds a NaN or infinity that the other lacks.
-    """
-    if a.shape != b.shape:
-        return None
-    if not is_float(a.dtype):
-        return np.ones(a.shape), 1.0 - (a != b)
-    first, second = a.astype(np.float64), b.astype(np.float64)
-    not_finite = ~(np.isfinite(first) & np.isfinite(second))
-    if not not_finite.any():
-        return first, second
-    if not np.array_equal(first[not_finite], second[not_finite], equal_nan=True):
-        return None
-    return np.where(not_finite, 0.0, first), np.where(not_finite, 0.0, second)
-
-
-def _rows(array: np.ndarray) -> np.ndarray:
-    """Return ``array`` with one row per element of its first axis, or in one row."""
-    if array.ndim < 2 or not array.size:
-        return array.reshape(1, -1)
-    return array.reshape(len(array), -1)
 
 
 def _guarded(function: Callable[..., object]) -> Measure:

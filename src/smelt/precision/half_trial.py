@@ -15,8 +15,9 @@ from smelt.ir.constants import Constants
 from smelt.ir.floats import is_float
 from smelt.passes.precision.retype import retype
 from smelt.precision.emulate import round_each_result
-from smelt.precision.error import Outputs, relative_error
+from smelt.precision.error import relative_error
 from smelt.precision.half_plan import Plan
+from smelt.precision.outputs import Outputs, has_numbers
 from smelt.precision.ranges import Feed, Ranges, in_order, measure_ranges
 from smelt.runtime.interface import Value
 from smelt.runtime.onnxruntime import OnnxRuntime
@@ -39,8 +40,10 @@ class Measurement:
 
 def finite_plan(
     choose: Callable[[Mapping[ir.Node, str]], Plan], measurement: Measurement
-) -> tuple[Plan, float]:
+) -> tuple[Plan, float | None]:
     """Return ``(plan, relative error)``, where the plan adds no infinity or NaN to the outputs.
+
+    The error is None if the outputs hold no numbers.
 
     ``choose`` returns a plan, given the nodes that must stay in float32 (with the reason), because
     they made infinities in earlier trials. Raises Mismatch E701 if infinities remain.
@@ -52,7 +55,7 @@ def finite_plan(
         copy, sources = _converted(measurement.model, plan)
         results = _outputs(clone_model(copy), measurement.feeds)
         if not _is_less_finite(reference, results):
-            return plan, relative_error(reference, results)
+            return plan, relative_error(reference, results) if has_numbers(reference) else None
         found = _nodes_at_fault(copy, sources, measurement)
         if not found:
             break

@@ -323,10 +323,9 @@ def with_outliers(samples: list[dict[str, np.ndarray]]) -> list[dict[str, np.nda
 @pytest.mark.parametrize("ranges", ["percentile", "entropy", "mse", "auto"])
 def test_ranges_without_outliers_err_less(ranges: Any) -> None:
     samples = with_outliers(data("convolutions", 60))
+    settings: dict[str, Any] = {"within": 0.9, "activations": "static", "weight_bits": 8}
     first, second = (
-        smelt.quantize(
-            model("convolutions"), samples, within=0.9, activations="static", ranges=each
-        )
+        smelt.quantize(model("convolutions"), samples, ranges=each, **settings)
         for each in ("minmax", ranges)
     )
     errors = [

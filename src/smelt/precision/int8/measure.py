@@ -12,10 +12,11 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.precision.batches import Sample
-from smelt.precision.error import Metric, Outputs
+from smelt.precision.error import Metric
 from smelt.precision.int8.candidates import Candidate
 from smelt.precision.int8.plan import Plan, make_plan
 from smelt.precision.int8.switches import Switched
+from smelt.precision.outputs import Outputs
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 SEED = 0

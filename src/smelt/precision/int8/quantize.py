@@ -97,38 +97,11 @@ def quantize_within(
     model has no such product.
     """
     name_values(model)
-    say("measuring ranges")
-    found = _candidates(model, data, settings)
-    needs_ranges = any("static" in each.forms for each in found.candidates)
-    ranges = measure_ranges(clone_model(model), data.calibration) if needs_ranges else Ranges()
-    limits = finite_limits(ranges)
-    candidates = [_with_ranges(each, limits, found) for each in found.candidates]
-    say("opening the model")
-    source = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
-    reference = outputs_of(source, data.held_apart)
-    refuse_no_numbers(reference)
-    del source
-
-    def open_measure(parameters: dict[str, Parameters]) -> Measure:
-        """Return the measure of sets of forms with these ``parameters``."""
-        trial = switched(model, candidates, parameters, settings.format, links=settings.links)
-        run = OnnxRuntime(trial.model, consume=True, optimized=True, threads=0)
-        measured, links = frozenset(parameters), settings.links
-        return Measure(model, trial, run, data.held_apart, reference, metric, measured, links, say)
-
-    made = parameters_by_method(
-        model,
-        limits,
-        candidates,
-        data.calibration,
-        settings.ranges,
-        signed=settings.format.signed,
-    )
-    parameters, measure = least_error(made, candidates, open_measure)
+    found, limits = _ranged(model, data, settings, say)
+    parameters, measure = _opened(model, found.candidates, limits, data, metric, settings, say)
     search = Search(measure, limit, settings.gain)
-    search.run(candidates)
+    search.run(found.candidates)
     written, error = _written_within(model, search, parameters, settings)
-    kept = {**found.kept, **_reasons(search, candidates)}
     plan = measure.plan(search.chosen)
     coded = sorted((plan.operands | plan.results) - plan.scale_of.keys())
     return Result(
@@ -137,13 +110,56 @@ def quantize_within(
         limit,
         metric,
         search.chosen,
-        kept,
+        {**found.kept, **_reasons(search, found.candidates)},
         search.alone,
         search.curve,
         data.note,
         measure.runs,
         saturation(model, {name: parameters[name] for name in coded}, data.held_apart),
     )
+
+
+def _ranged(
+    model: ir.Model, data: Data, settings: Settings, say: Callable[[str], None]
+) -> tuple[Found, dict[str, Limits]]:
+    """Return the candidates of ``model``, and the measured range of each float value by name."""
+    say("measuring ranges")
+    found = _candidates(model, data, settings)
+    needs_ranges = any("static" in each.forms for each in found.candidates)
+    ranges = measure_ranges(clone_model(model), data.calibration) if needs_ranges else Ranges()
+    limits = finite_limits(ranges)
+    found.candidates[:] = [_with_ranges(each, limits, found) for each in found.candidates]
+    return found, limits
+
+
+def _opened(
+    model: ir.Model,
+    candidates: Sequence[Candidate],
+    limits: Mapping[str, Limits],
+    data: Data,
+    metric: Metric,
+    settings: Settings,
+    say: Callable[[str], None],
+) -> tuple[dict[str, Parameters], Measure]:
+    """Return the parameters of activations with the least error, and the measure of forms."""
+    say("opening the model")
+    source = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
+    reference = outputs_of(source, data.held_apart)
+    refuse_no_numbers(reference)
+    del source
+    format_, links = settings.format, settings.links
+
+    def open_measure(parameters: dict[str, Parameters]) -> Measure:
+        """Return the measure of sets of forms with these ``parameters``."""
+        trial = switched(model, candidates, parameters, format_, links=links)
+        run = OnnxRuntime(trial.model, consume=True, optimized=True, threads=0)
+        measured = frozenset(parameters)
+        return Measure(model, trial, run, data.held_apart, reference, metric, measured, links, say)
+
+    made = parameters_by_method(
+        model, limits, candidates, data.calibration, settings.ranges, signed=format_.signed
+    )
+    return least_error(made, candidates, open_measure)
 
 
 def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
