@@ -8,7 +8,7 @@ import pytest
 from sampling import sampled
 
 from smelt.batch import plan, run
-from smelt.batch.local import attended
+from smelt.batch.local import run_jobs
 from smelt.batch.record import NAME, opened
 from smelt.errors import UsageError
 
@@ -34,7 +34,7 @@ def codes(summary):
 @pytest.mark.parametrize("jobs", sampled([3, 1], 2))
 def test_whatever_one_model_does_the_others_are_done(batch, jobs):
     names = ("a.onnx", "bad.onnx", "crash.onnx", "hang.onnx", "killed.onnx", "mute.onnx", "z.onnx")
-    summary = run(batch(*names, timeout=1.0), attend=partial(attended, jobs=jobs))
+    summary = run(batch(*names, timeout=1.0), run_jobs=partial(run_jobs, jobs=jobs))
     assert codes(summary) == dict(
         zip(names, ("", "E301", "E520", "E511", "E520", "E901", ""), strict=True)
     )

@@ -20,7 +20,7 @@ from smelt.batch import plan, run
 from smelt.cli.main import app
 from smelt.errors import UsageError
 from smelt.ray import Predictor, batches
-from smelt.ray.batches import attended
+from smelt.ray.batches import run_jobs
 from smelt.ray.cluster import connected
 
 pytestmark = pytest.mark.slow  # To start a cluster takes some 10 s.
@@ -52,7 +52,7 @@ def models(tmp_path):
 
 def test_a_batch_on_the_cluster_and_again_on_this_machine(cluster, models, tmp_path):
     planned = plan([models], "optimize", tmp_path / "out")
-    summary = run(planned, attend=attended)
+    summary = run(planned, run_jobs=run_jobs)
     assert {o.name: o.code for o in summary.listed()} == {
         "a.onnx": "",
         "bad.onnx": "E301",
@@ -73,20 +73,20 @@ def test_the_command_on_the_cluster(cluster, models, tmp_path):
 def test_options_that_the_command_does_not_have_end_the_batch(cluster, models, tmp_path):
     planned = plan([models], "optimize", tmp_path / "out", options=["--wrong"])
     with pytest.raises(UsageError) as refused:
-        run(planned, attend=attended)
+        run(planned, run_jobs=run_jobs)
     assert refused.value.code == "E643"
 
 
 def test_another_smelt_is_refused(cluster, models, tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "__version__", "9.9")
     with pytest.raises(UsageError) as refused:
-        run(plan([models], "optimize", tmp_path / "out"), attend=attended)
+        run(plan([models], "optimize", tmp_path / "out"), run_jobs=run_jobs)
     assert refused.value.code == "E695"
 
 
 def test_a_worker_that_dies_is_one_failure(cluster, models, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "_attend", _die)
-    summary = run(plan([models / "a.onnx"], "optimize", tmp_path / "out"), attend=attended)
+    monkeypatch.setattr(batches, "_run_job", _die)
+    summary = run(plan([models / "a.onnx"], "optimize", tmp_path / "out"), run_jobs=run_jobs)
     assert [outcome.code for outcome in summary.listed()] == ["E520"]
 
 
@@ -100,10 +100,10 @@ def test_results_before_an_interruption_stay(cluster, models, tmp_path):
     def interrupt(outcome):
         raise KeyboardInterrupt
 
-    stopped = run(planned, attend=attended, tell=interrupt)
+    stopped = run(planned, run_jobs=run_jobs, tell=interrupt)
     assert stopped.stopped
     assert stopped.to_json()["counts"]["missing"] == 2
-    summary = run(planned, attend=attended)
+    summary = run(planned, run_jobs=run_jobs)
     assert summary.to_json()["counts"]["done"] == 2
     assert summary.to_json()["counts"]["cached"] == 1
 

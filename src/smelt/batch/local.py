@@ -9,10 +9,10 @@ from functools import partial
 
 from smelt.batch.outcome import Outcome
 from smelt.batch.plan import Batch, Job
-from smelt.batch.process import attend
+from smelt.batch.process import run_job
 
 
-def attended(
+def run_jobs(
     batch: Batch, tasks: list[tuple[Job, Outcome | None]], jobs: int = 1
 ) -> Iterator[Outcome]:
     """Yield the outcomes of ``tasks`` as they come, with ``jobs`` processes at a time.
@@ -20,7 +20,7 @@ def attended(
     Closing the iterator early ends the processes.
     """
     stop = threading.Event()
-    work = partial(attend, batch=batch, stopping=stop.is_set)
+    work = partial(run_job, batch=batch, stopping=stop.is_set)
     # Each thread only waits for its process, which does the work.
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(work, job, earlier=earlier) for job, earlier in tasks]

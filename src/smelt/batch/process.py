@@ -35,7 +35,7 @@ class Interrupted(Exception):
     """The batch was stopped; the outcome of the current model is unknown."""
 
 
-def attend(
+def run_job(
     job: Job, batch: Batch, earlier: Outcome | None, stopping: Callable[[], bool] = lambda: False
 ) -> Outcome:
     """Return the outcome of ``job``, or ``earlier`` if nothing that it depends on has changed.

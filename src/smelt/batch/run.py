@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from smelt.batch.local import attended
+from smelt.batch.local import run_jobs
 from smelt.batch.outcome import Outcome
 from smelt.batch.plan import Batch, Job
 from smelt.batch.record import opened
 
 Task: TypeAlias = tuple[Job, Outcome | None]
-Attend: TypeAlias = Callable[[Batch, list[Task]], Iterator[Outcome]]
+RunJobs: TypeAlias = Callable[[Batch, list[Task]], Iterator[Outcome]]
 """Processes tasks, each a job and its last outcome, and yields outcomes as they come."""
 
 
@@ -58,7 +58,7 @@ class Summary:
 def run(
     batch: Batch,
     *,
-    attend: Attend = attended,
+    run_jobs: RunJobs = run_jobs,
     retry: bool = False,
     tell: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Summary:
@@ -76,7 +76,7 @@ def run(
             last_outcomes = [
                 item if item is not None and item.done else None for item in last_outcomes
             ]
-        outcomes = attend(batch, list(zip(batch.jobs, last_outcomes, strict=True)))
+        outcomes = run_jobs(batch, list(zip(batch.jobs, last_outcomes, strict=True)))
         try:
             for outcome in outcomes:
                 if not outcome.cached:

@@ -21,7 +21,7 @@ from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:
     from smelt.batch import Outcome, Summary
-    from smelt.batch.run import Attend
+    from smelt.batch.run import RunJobs
 
 SIGNALLED = 128
 """A process that ends by signal n has the exit status 128 + n, as in a shell."""
@@ -96,7 +96,7 @@ def batch(
     ):
         tell = _teller(action, total, shown.say)
         with ended_by_signals() as signalled:
-            summary = run(planned, attend=_attend_on(ray, jobs), retry=retry, tell=tell)
+            summary = run(planned, run_jobs=_runner_of_jobs(ray, jobs), retry=retry, tell=tell)
         page.report.batch = summary.to_json()
     if as_json:
         print_json(summary.to_json())
@@ -122,15 +122,15 @@ def _teller(action: str, total: int, say: Callable[[str], None]) -> Callable[[Ou
     return tell
 
 
-def _attend_on(address: str | None, jobs: int | None) -> Attend:
+def _runner_of_jobs(address: str | None, jobs: int | None) -> RunJobs:
     """Return the function that starts the workers: local processes, or tasks of a Ray cluster."""
     if address is None:
-        from smelt.batch.local import attended
+        from smelt.batch.local import run_jobs
 
-        return partial(attended, jobs=jobs or 1)
-    from smelt.ray.batches import attended as attended_on_ray
+        return partial(run_jobs, jobs=jobs or 1)
+    from smelt.ray.batches import run_jobs as run_jobs_on_ray
 
-    return partial(attended_on_ray, address=address, jobs=jobs)
+    return partial(run_jobs_on_ray, address=address, jobs=jobs)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class Case:
     """A model as ONNX text, and the sizes, or bounds, of its symbolic dims.
 
-    ``undefined`` marks a model that no target can run.
+    ``undefined`` marks a model with an operator that has no definition, which no target can run.
     """
 
     name: str

@@ -62,7 +62,9 @@ def check_kernel(kernel: CKernel) -> None:
 
 
 def _run(kernel: CKernel, artifact: Artifact, arrays: Sequence[np.ndarray]) -> Sequence[Value]:
-    """Build and run; an error of the C compiler becomes UsageError E647."""
+    """Return the results of ``artifact``, which calls ``kernel``; raises UsageError E647 if the C
+    does not compile.
+    """
     try:
         return artifact(*arrays)
     except SmeltError as error:

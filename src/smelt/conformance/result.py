@@ -19,9 +19,10 @@ WORKS = ("agrees", "compiles")
 class Result:
     """The result of one case.
 
-    ``here``: the number of nodes by operator that the target ran itself, after its selection.
-    ``left``: the reason by operator why other nodes went to the fallback. ``why``: the reason of a
-    refusal or failure. ``seconds`` of a run: on the target, and on the ``reference``, the host.
+    ``here`` maps operators to the number of nodes that the target ran itself, after its selection.
+    ``left`` maps the other operators to the reason why the fallback ran them. ``why`` is the reason
+    of a refusal or failure. ``seconds`` is the time of a run on the target, ``reference`` on
+    ``host``.
     """
 
     outcome: Outcome
@@ -61,7 +62,10 @@ class Conformance(dict[str, Result]):
         return sentences
 
     def _declared(self) -> Iterator[str]:
-        """Yield the operators that the target declares, of which some case should run each."""
+        """Yield the operators that the target declares: its limits list them, or it defines them.
+
+        Some case should run each of them.
+        """
         listed = self.target.limits.operators
         own_operators = {operator.key for operator in self.target.operators}
         for domain, name in own_operators if listed is None else listed:

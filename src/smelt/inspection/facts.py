@@ -56,7 +56,10 @@ class Facts:
     """
 
     def __init__(self, model: ir.Model, dims: Mapping[str, int] | None, own: bool) -> None:
-        """Bind ``dims`` and infer the shapes of ``flat``; with ``own``, no copy is made."""
+        """Bind ``dims`` and infer the shapes of ``flat``.
+
+        ``own``: the caller needs ``model`` no more, so it is changed in place of a copy.
+        """
         self.model = model
         self.flat = model if own and not model.functions else model.clone()
         self.problem = ""

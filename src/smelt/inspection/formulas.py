@@ -69,8 +69,9 @@ def _matmul(node: ir.Node) -> Polynomial | None:
 
 
 def _gemm(node: ir.Node) -> Polynomial | None:
-    """Count one MAC for each output element and element of the inner dim, which
-    ``transA`` moves.
+    """Count one MAC for each output element and element of the inner dim.
+
+    The inner dim is the last one of A, or the first with ``transA``.
     """
     transposed = node.attributes.get_int("transA", 0)
     depth = _dims(_input(node, 0), 0, 1) if transposed else _dims(_input(node, 0), 1, 2)
@@ -78,12 +79,18 @@ def _gemm(node: ir.Node) -> Polynomial | None:
 
 
 def _conv(weight: int) -> Formula:
-    """Return a formula: per output element, one MAC for each input channel of the group and tap."""
+    """Return a formula: per output element, one MAC for each weight of its output channel.
+
+    ``weight`` is the number of the input that holds the weights, ``[M, C/group, kernel...]``.
+    """
     return lambda node: _times(_out(node), _dims(_input(node, weight), 1))
 
 
 def _conv_transpose(node: ir.Node) -> Polynomial | None:
-    """Count per input element one MAC for each output channel of the group and tap."""
+    """Count per input element one MAC for each weight of its input channel.
+
+    The weights are ``[C, M/group, kernel...]``.
+    """
     return _times(elements(_input(node, 0)), _dims(_input(node, 1), 1))
 
 
@@ -175,7 +182,10 @@ def _each_in(per_element: int) -> Formula:
 
 
 def _variadic(less: int) -> Formula:
-    """Return a formula: for each output element, as many operations as inputs, minus ``less``."""
+    """Return a formula: for each output element, ``len(inputs) - less`` operations.
+
+    A sum of n inputs takes n - 1 operations; a mean divides, too, and takes n.
+    """
     return lambda node: _times(max(len(node.inputs) - less, 0), _out(node))
 
 

@@ -18,7 +18,8 @@ DYNAMIC = frozenset(
     {"MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
 )
 WEIGHT_ONLY = frozenset({"MatMulNBits", "MatMulBnb4", "MatMulFpQ4", "GatherBlockQuantized"})
-"""Quantized operators of ONNX and ONNX Runtime, known by name."""
+"""Quantized operators of ONNX and ONNX Runtime, by name: those that compute scales at run time
+(``DYNAMIC``), and those that dequantize a weight and compute in floats (``WEIGHT_ONLY``)."""
 
 PASSED_ON = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Identity", "Cast"})
 """Operators that may stand between a DequantizeLinear and its consumer."""

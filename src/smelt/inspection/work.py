@@ -22,8 +22,8 @@ LOOPS = ("Loop", "Scan")
 class Work:
     """The work of one node over all its runs.
 
-    ``macs``; ``flops``, with those of the MACs as ``formulas.py`` says; ``bytes`` read and written,
-    each input and output once. None is unknown.
+    ``macs`` are its multiply-adds. ``flops`` count each of them twice, and its other operations
+    once. ``bytes`` are those read and written, each input and output once. None is unknown.
     """
 
     node: ir.Node

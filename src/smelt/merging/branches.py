@@ -46,8 +46,9 @@ def merge_branches(
 ) -> tuple[ir.Model, list[str]]:
     """Return the merged model and the outputs that the branch with past does not compute.
 
-    Both models are used up. ``names`` are their names in errors. Raises UsageError E665 to E672 if
-    the models do not fit together.
+    ``first`` is the decoder without past, ``cached`` the one with past. Both are emptied: their
+    nodes move into the result. ``names`` are their names in errors. Raises UsageError E665 to E672
+    if the models do not fit together.
     """
     _check_pair(first, cached, names, condition)
     make_compatible((first, cached), names)
@@ -64,7 +65,7 @@ def merge_branches(
     for index, model in enumerate((first, cached)):
         _become_branch(model, inputs, dims, index)
     chosen = ir.Value(name=condition, type=ir.TensorType(ir.DataType.BOOL), shape=ir.Shape([1]))
-    # The first step comes first: its names stay where both branches have one.
+    # If both branches use a name, the branch that comes first keeps it: the decoder without past.
     branches = {"else_branch": first.graph, "then_branch": cached.graph}
     attributes = [ir.AttrGraph(name, graph) for name, graph in branches.items()]
     node = ir.Node("", "If", [chosen], attributes, outputs=results, name="choose_branch")
@@ -75,7 +76,10 @@ def merge_branches(
 
 
 def _finished(graph: ir.Graph, like: ir.Model) -> ir.Model:
-    """Return the model of ``graph``, with weights once, unique names, and functions of ``like``."""
+    """Return ``graph`` as a model with unique names, and one copy of weights that branches share.
+
+    Functions, metadata and IR version are those of ``like``.
+    """
     merged = ir.Model(
         graph,
         ir_version=like.ir_version,
@@ -174,9 +178,11 @@ def _common_default(*values: ir.Value | None) -> ir.TensorProtocol | None:
 def _become_branch(
     model: ir.Model, inputs: dict[str | None, ir.Value], dims: CommonDims, index: int
 ) -> None:
-    """Let the graph of ``model`` read ``inputs`` of the graph around it, and compute each output.
+    """Turn the graph of ``model`` into a branch of an If.
 
-    Dims get their common names; a dim without one becomes unknown.
+    The branch has no inputs: it reads ``inputs`` of the merged graph. Each of its outputs is the
+    result of a node of its own. ``index`` is 0 for the decoder without past, 1 for the other. Dims
+    get their names in the merged model; a dim without one becomes unknown.
     """
     graph = model.graph
     for value in list(graph.inputs):

@@ -29,7 +29,8 @@ class CommonDims:
     """
 
     def __init__(self, values: Iterable[ir.Value]) -> None:
-        """Prepare for models whose inputs are ``values``; their symbols are no invented names."""
+        """Begin without names; new names avoid the symbols of ``values``, the inputs of both
+        models."""
         self.known = {name for v in values for dim in _dims(v) for name in symbols_of(dim)}
         self.common: dict[tuple[int | str, int | str], str] = {}
         self.taken: set[str] = set()
@@ -55,8 +56,11 @@ class CommonDims:
         )
 
     def translated(self, dim: int | ir.SymbolicDim, index: int) -> list[Side]:
-        """Return the merged dims that equal ``dim`` of the model ``index``; empty if none is
-        known."""
+        """Return the merged dims that equal ``dim`` of the model ``index``, 0 or 1, in its runs.
+
+        Empty if none is known to. An expression stays as it is if each of its symbols has the same
+        name in the merged model.
+        """
         own = as_number_or_text(dim)
         names = [] if own is None else list(self.names[index].get(own, ()))
         if isinstance(own, int):

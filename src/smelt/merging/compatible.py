@@ -72,5 +72,5 @@ def _two_bodies(function: str, names: tuple[str, str]) -> SmeltError:
 
 
 def _body(function: ir.Function) -> bytes:
-    """Return the bytes of ``function``; equal functions have equal bytes."""
+    """Return ``function`` as serialized bytes, by which two functions are compared."""
     return bytes(ir.to_proto(function).SerializeToString(deterministic=True))

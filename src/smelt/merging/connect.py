@@ -32,10 +32,10 @@ def connect(
     """Return the joined model, and the inputs and outputs of ``second`` with their new names.
 
     ``pairs`` maps outputs of ``first`` to inputs of ``second``, or inputs of ``first`` that
-    ``second`` reads, too. Connected outputs are no outputs of the joined model. An input or output
+    ``second`` reads, too. Connected outputs are not outputs of the joined model. An input or output
     of ``second`` whose name ``first`` has, too, gets the ``prefix``, and so does a symbolic dim.
-    Both models are used up. Raises UsageError E673 for pairs that name no such values, E666 for
-    types that do not fit, and E667 to E669.
+    ``first`` becomes the joined model, and ``second`` is emptied. Raises UsageError E673 for pairs
+    that name no such values, E666 for types that do not fit, and E667 to E669.
     """
     outputs = {value.name: value for value in (*first.graph.inputs, *first.graph.outputs)}
     inputs = {value.name: value for value in second.graph.inputs}

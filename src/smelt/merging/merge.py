@@ -127,7 +127,7 @@ def connected_models(
 
 
 def _finish(model: ir.Model, options: Options) -> list[str]:
-    """Check ``model`` after tying embeddings, if requested; return the names of tied weights."""
+    """Tie embeddings if requested, then check ``model``; return the names of tied weights."""
     tied = tie_weights(model) if options.tie_embeddings else []
     check_model(model)
     return tied
@@ -136,7 +136,11 @@ def _finish(model: ir.Model, options: Options) -> list[str]:
 def _loaded(
     sources: tuple[Source, Source], copied: bool
 ) -> tuple[tuple[ir.Model, ir.Model], list[ir.Model], int]:
-    """Return both models to be used up, copies of them if ``copied``, and the bytes of weights."""
+    """Return both models, copies of them, and the bytes of the weights of both.
+
+    The merge empties the models. The copies are for a comparison with the result, and only made if
+    ``copied``.
+    """
     first, second = (load(source, as_is=True) for source in sources)
     copies = [clone_model(model) for model in (first, second)] if copied else []
     return (first, second), copies, scope.weight_bytes(first) + scope.weight_bytes(second)

@@ -55,7 +55,11 @@ def align_outputs(
 
 
 def merged_shape(dims: CommonDims, a: ir.Value, b: ir.Value) -> ir.Shape | None:
-    """Return the shape of an output with what both branches promise: ``a`` and ``b``."""
+    """Return the shape of the output of an If whose branches return ``a`` and ``b``.
+
+    A dim that both branches name alike in the merged model keeps that name; any other pair of dims
+    gets a name of its own. None if the ranks differ or are unknown.
+    """
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return None
     merged: list[Side] = []
@@ -71,10 +75,10 @@ def merged_shape(dims: CommonDims, a: ir.Value, b: ir.Value) -> ir.Shape | None:
 
 
 def return_results(graph: ir.Graph) -> None:
-    """Let every output of ``graph`` be the result of a node of its own; copies are named alike.
+    """Make every output of ``graph`` the result of a node in ``graph``, and of one output only.
 
-    An output that is an input, a weight, a value of a graph around it, or an output already is
-    copied by an Identity.
+    An output that is an input, a weight, a value of an outer graph, or the same value as an earlier
+    output becomes the result of an Identity, under the same name.
     """
     returned: set[ir.Value] = set()
     for position, value in enumerate(graph.outputs):
@@ -99,7 +103,11 @@ def _cached(model: ir.Model, output: ir.Value) -> ir.Value | None:
 def _empty(
     model: ir.Model, output: ir.Value, errors: list[SmeltError], names: tuple[str, str]
 ) -> ir.Value:
-    """Add a constant without elements to ``model``, and return it: its first open dim is 0."""
+    """Add to ``model`` an empty constant in place of the missing ``output``, and return it.
+
+    Its first symbolic dim is 0, other symbolic dims are 1. If ``output`` has no symbolic dim, E672
+    is added to ``errors``.
+    """
     dims = list(output.shape.dims) if output.shape is not None else []
     is_open = [not isinstance(dim, int) for dim in dims]
     is_tensor = type(output.type) is ir.TensorType and output.dtype != ir.DataType.STRING

@@ -80,7 +80,7 @@ def verify_chain(
 
 
 def _by_name(runner: Runner, given: Known) -> dict[str, Value]:
-    """Run with inputs by name, and return the outputs by name."""
+    """Return the outputs of ``runner`` by name, for the inputs that ``given`` has by name."""
     results = runner(*(given[port.name] for port in runner.interface.inputs))
     return dict(zip((port.name for port in runner.interface.outputs), results, strict=True))
 
@@ -124,7 +124,7 @@ def part_of(runner: Runner, source: Interface, fixed: Known) -> ComparisonSide:
 
 
 def _sizes(ports: Sequence[Port], given: Known) -> dict[str, int]:
-    """Return the sizes of the symbolic dims of ``ports`` in the arrays of ``given``."""
+    """Return the size of each symbolic dim of ``ports``, read off the arrays of ``given``."""
     sizes: dict[str, int] = {}
     for port in ports:
         array = given[port.name]
@@ -135,7 +135,10 @@ def _sizes(ports: Sequence[Port], given: Known) -> dict[str, int]:
 
 
 def _value_for(port: Port, given: Known, sizes: Mapping[str, int]) -> Value:
-    """Return the value for ``port``: of ``given``, its default, or zeros; unknown dims are 0."""
+    """Return the value to pass for ``port``: that of ``given``, else zeros of its shape.
+
+    None lets the runtime use the default of the input. A dim without a size in ``sizes`` is 0.
+    """
     if port.name in given or port.default is not None or port.dtype is None:
         return given.get(port.name)
     known = (size_of(dim, sizes) for dim in port.shape or ())

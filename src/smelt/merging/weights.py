@@ -17,9 +17,10 @@ They are axes, shapes and scalars, which runtimes look for next to the node that
 
 
 def share_weights(model: ir.Model) -> None:
-    """Move the weights of inner graphs to the main graph, and keep one of each group of equal ones.
+    """Move the weights of inner graphs to the main graph, and keep one copy of equal weights.
 
-    Weights of fewer than ``SMALL`` bytes, and those that an inner graph returns, stay.
+    Weights of fewer than ``SMALL`` bytes, and weights that an inner graph returns, stay in their
+    graph.
     """
     first_of_equal: dict[Hashable, ir.Value] = {}
     equal = EqualTensors(tensor for _, tensor in _large(model.graph))

@@ -18,7 +18,7 @@ Back: TypeAlias = Callable[[np.ndarray], Any]
 
 
 def numpy_arrays(operands: Sequence[Any]) -> tuple[list[np.ndarray], Back]:
-    """Return ``operands`` as NumPy arrays, and how a result becomes an array of their kind.
+    """Return ``operands`` as NumPy arrays, and a function that converts a result to their kind.
 
     The kind is that of the first operand that is no NumPy array, number or list. Raises UsageError
     E671 for an array that is not in the memory of this machine, or that NumPy cannot read.
@@ -49,7 +49,10 @@ def package_of(operand: Any) -> str:
 
 
 def write_to(out: Any, array: np.ndarray) -> None:
-    """Copy ``array`` into ``out``; tensors count the change, so that PyTorch and caches see it."""
+    """Copy ``array`` into ``out``, an array or a tensor.
+
+    A tensor is written by PyTorch, which counts its changes; autograd and caches compare the count.
+    """
     if package_of(out) == "torch":
         from smelt.networks.tensors import tensor_of
 
@@ -84,7 +87,7 @@ def needs_gradient(operands: Sequence[Any]) -> bool:
 
 
 def _read(operand: Any, package: str) -> tuple[np.ndarray, Back | None]:
-    """Return ``operand`` as a NumPy array, and the way back; None for NumPy's own."""
+    """Return ``operand`` as a NumPy array, and the function that converts back; None for NumPy."""
     if package == "torch":
         return _read_torch(operand)
     if package in ("jax", "jaxlib"):
@@ -124,7 +127,10 @@ def _read_torch(tensor: Any) -> tuple[np.ndarray, Back]:
 
 
 def _by_dlpack(operand: Any) -> Back | None:
-    """Return how arrays become ones of the array namespace of ``operand``; None without one."""
+    """Return the function that turns NumPy arrays into arrays of the package of ``operand``.
+
+    None if the package has no array namespace, as the array API standard calls it.
+    """
     namespace = getattr(operand, "__array_namespace__", None)
     if namespace is None:
         return None

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from smelt.networks.network import Network
 
 INTERVAL = 30.0
-"""Seconds between two writes, unless a write takes longer than a tenth of that."""
+"""Seconds between two writes; more if a write takes over a tenth of that, so that writes take a
+tenth of the time at most."""
 
 
 def key_of(network: Network, operands: Sequence[np.ndarray]) -> str:
@@ -34,19 +35,20 @@ def key_of(network: Network, operands: Sequence[np.ndarray]) -> str:
 
 
 class Checkpoint:
-    """A file with the result so far, the sums that are open, and the number of slices done."""
+    """A file with the state of a sum: the result so far, partial sums, and the slices done."""
 
     def __init__(self, path: Path | None, key: str) -> None:
-        """Keep the state in ``path``, nothing if it is None; ``key`` says of which contraction."""
+        """Keep the state in ``path``, nothing if it is None; ``key`` is that of ``key_of``."""
         self.path = path
         self.key = key
         self.interval = INTERVAL
         self._written = monotonic()
 
     def read(self, result: np.ndarray, stack: list[tuple[int, np.ndarray]]) -> int:
-        """Fill ``result`` and ``stack`` from the file, and return the slices done; 0 without one.
+        """Fill ``result`` and ``stack`` from the file, and return the number of slices done.
 
-        Raises UsageError E698 for a file of another contraction, no such file, or without a folder.
+        Returns 0 if there is no file yet. Raises UsageError E698 if the file is damaged or belongs
+        to another contraction, or if its folder does not exist.
         """
         if self.path is None:
             return 0

@@ -95,9 +95,10 @@ def compile_einsum(
 
 
 def artifact_of_slice(network: Network, target: str) -> Artifact:
-    """Return the artifact that contracts the operands of one slice, constants among them.
+    """Return the artifact that contracts one slice; it takes the constants as operands, too.
 
-    It is compiled before its first call, not in the background, so that its bits never change.
+    It is compiled before its first call, not in the background: calls by NumPy, and later by C,
+    would differ in bits.
     """
     inner = network.slices.equation
     options = dict(network.options) if target == "host" else {}
@@ -153,7 +154,7 @@ def compiled_model(
 
 
 def _shows_inputs(target: Target) -> bool:
-    """True if the target can return results as views of operands."""
+    """True if the target has the option ``views``: results may be views of operands."""
     return target.options is not None and "views" in {each.name for each in fields(target.options)}
 
 
@@ -187,7 +188,7 @@ def model_of(
 def _contracted(
     model: ir.Model, operands: Sequence[ir.Value], network: Network, attributes: dict[str, Any]
 ) -> ir.Value:
-    """Add one smelt Einsum, or loops over it, and return the model's output."""
+    """Add one Einsum of smelt, or loops over one if the network is sliced; return the output."""
     graph, slices = model.graph, network.slices
     pairs = (2,) if "pairs" in attributes else ()
     out = ir.Shape([*(network.sizes[label] for label in network.equation.out), *pairs])

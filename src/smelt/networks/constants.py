@@ -51,9 +51,11 @@ def _no_constant(number: int, why: str) -> UsageError:
 def fold_constants(
     equation: Equation, path: Path, constants: Mapping[int, np.ndarray], contract: Contract
 ) -> tuple[Equation, Path, dict[int, np.ndarray]]:
-    """Return equation, path and constants, with each product of constants alone as one constant.
+    """Return equation, path and constants after products of constants were computed.
 
-    Operands that remain keep their order; products of constants come after them.
+    Each largest subtree of the contraction whose operands are all constants becomes one constant,
+    which ``contract`` computes. Other operands keep their order; the new constants follow them.
+    Operands have the numbers 0 to n - 1, the products of ``path`` n, n + 1, ...
     """
     leaves = len(equation.terms)
     children, labels = numbered(equation, path)

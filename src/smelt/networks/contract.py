@@ -93,7 +93,8 @@ def prepared(
     memory_limit: int | str | None = None,
     **options: Any,
 ) -> tuple[Contraction, list[np.ndarray], Back]:
-    """Return the artifact of a call of ``einsum``, its arrays, and the way back to their kind."""
+    """Return what a call of ``einsum`` needs: the artifact, its arrays, and the function that
+    converts a result to the kind of array that came in."""
     equation, given = split_operands(operands)
     if is_traced(given):
         raise UsageError(
@@ -113,7 +114,7 @@ def prepared(
 
 
 def _plain(semiring: str | Semiring) -> str | Semiring:
-    """Return ``semiring``; by name if it is that of sums of products."""
+    """Return ``semiring``, by its name if it equals ``sum_product``, so that names compare."""
     return "sum_product" if semiring == SEMIRINGS["sum_product"] else semiring
 
 
@@ -135,7 +136,10 @@ def compiled(
     memory_limit: int | str | None,
     options: dict[str, Any],
 ) -> Contraction:
-    """Return the contraction for ``arrays`` of one element type, compiled now or kept."""
+    """Return the contraction for ``arrays`` of one element type, from the cache if it has it.
+
+    Options without a hash, such as a finder object, are compiled at each call.
+    """
     shapes = tuple(array.shape for array in arrays)
     dtype = arrays[0].dtype if arrays else np.dtype(np.float32)
     optimize = _hashable(optimize)
@@ -149,7 +153,7 @@ def compiled(
 
 
 def _hashable(optimize: Any) -> Any:
-    """Return ``optimize``, a list of steps as a tuple."""
+    """Return ``optimize`` with lists as tuples, so that a path can be part of a cache key."""
     if not isinstance(optimize, Sequence) or isinstance(optimize, str | bytes):
         return optimize
     return tuple(tuple(step) if isinstance(step, list) else step for step in optimize)
@@ -165,7 +169,7 @@ def _kept(
     memory_limit: int | str | None,
     settings: tuple[tuple[str, Any], ...],
 ) -> Contraction:
-    """Return the compiled contraction."""
+    """Return the compiled contraction; the arguments are the key of the cache."""
     return compile_einsum(
         equation,
         shapes,

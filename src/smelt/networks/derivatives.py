@@ -50,10 +50,11 @@ def backward(
     return Equation(tuple(terms), tuple(out)), factors
 
 
-def finder_of_derivative(optimize: Any) -> Any:
-    """Return what finds the path of a derivative of a contraction along ``optimize``.
+def optimize_for_derivative(optimize: Any) -> Any:
+    """Return the option ``optimize`` for a derivative of a contraction with this ``optimize``.
 
-    A path or a tree is that of the contraction, and an object may serve one equation only.
+    The name of a finder serves any equation. A path, a tree or a finder object may fit the original
+    equation only, so the derivative gets ``auto``.
     """
     return optimize if isinstance(optimize, str) else "auto"
 
@@ -64,9 +65,9 @@ def factor_arrays(factors: Sequence[Factor], dtype: Any) -> list[np.ndarray]:
 
 
 def batched(equation: Equation, axes: Sequence[int | None]) -> Equation:
-    """Return ``equation`` with one more dim, the first of the result.
+    """Return ``equation`` with a batch dim, which is the first dim of the result.
 
-    ``axes`` has its position in each operand, None for an operand without it.
+    ``axes`` has the position of the batch dim in each operand, None for an operand without it.
     """
     (label,) = unused_labels(equation, 1)
     terms = [

@@ -36,7 +36,7 @@ def split_operands(given: Sequence[Any]) -> tuple[str, list[Any]]:
             raise _malformed(f"no operand has the label {label!r} of the result")
 
     def text(term: Sequence[Hashable]) -> str:
-        """Return the term of ``term``."""
+        """Return the labels ``term`` as a term of an equation."""
         return "".join("..." if label is ... else character[label] for label in term)
 
     equation = ",".join(map(text, terms))

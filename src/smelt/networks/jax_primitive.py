@@ -20,7 +20,7 @@ from smelt.networks.derivatives import (
     backward,
     batched,
     factor_arrays,
-    finder_of_derivative,
+    optimize_for_derivative,
 )
 from smelt.networks.equations import equation_of
 from smelt.operators.contraction import Equation, parse, sizes_of
@@ -82,7 +82,7 @@ def _eager(*operands: Any, **parameters: Any) -> Any:
 
 
 def _by_callback(*operands: Any, **parameters: Any) -> Any:
-    """Return the contraction by a call of the host."""
+    """Return the contraction within a compiled JAX program, which calls smelt on the host."""
     from smelt.networks.contract import compiled
 
     result = _abstract_of(operands, parameters["equation"])
@@ -122,7 +122,10 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **parameters: Any) -> 
 
 
 def _transpose(cotangent: Any, *operands: Any, equation: str, **parameters: Any) -> list[Any]:
-    """Return the cotangent of the one operand that is unknown."""
+    """Return a cotangent per operand: that of the one which JAX leaves undefined, None for others.
+
+    JAX calls this for ``grad``: the contraction is linear in the undefined operand.
+    """
     (number,) = [i for i, value in enumerate(operands) if ad.is_undefined_primal(value)]
     found: list[Any] = [None] * len(operands)
     if type(cotangent) is ad.Zero:
@@ -133,7 +136,7 @@ def _transpose(cotangent: Any, *operands: Any, equation: str, **parameters: Any)
     others = [value for i, value in enumerate(operands) if i != number]
     extra = map(jnp.asarray, factor_arrays(factors, cotangent.dtype))
     options = dict(parameters.pop("options"))
-    options["optimize"] = finder_of_derivative(options.get("optimize", "auto"))
+    options["optimize"] = optimize_for_derivative(options.get("optimize", "auto"))
     found[number] = einsum_p.bind(
         *(*others, cotangent, *extra),
         equation=str(gradient),
@@ -146,7 +149,7 @@ def _transpose(cotangent: Any, *operands: Any, equation: str, **parameters: Any)
 def _batch(
     operands: Sequence[Any], axes: Sequence[int | None], *, equation: str, **parameters: Any
 ) -> tuple[Any, int]:
-    """Return the contraction with one more dim, which comes first."""
+    """Return the contraction with a batch dim, and the position of that dim in the result: 0."""
     unbatched = [
         value.ndim - (axis is not None) for value, axis in zip(operands, axes, strict=True)
     ]

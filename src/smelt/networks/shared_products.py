@@ -23,7 +23,10 @@ Key = tuple[tuple[int, ...], str]
 
 @dataclass(frozen=True)
 class SharedProduct:
-    """A product of ``operands``: numbers of operands, or of products, which come after them."""
+    """A product of the values numbered ``operands``.
+
+    The operands of all contractions have the first numbers; products follow, in order.
+    """
 
     operands: tuple[int, ...]
     equation: str
@@ -69,7 +72,11 @@ class SharedProducts:
     def _product(
         self, read: Sequence[tuple[int, Labels]], kept: Labels, counts: Mapping[str, int]
     ) -> int:
-        """Return the number of the product of the values ``read``, new or known."""
+        """Return the number of the product of the values ``read``; add it unless it is known.
+
+        ``read`` has numbers and labels, ``kept`` the labels of the result. A single value with just
+        these labels is its own product.
+        """
         letters: dict[str, str] = {}
         for _, labels in read:
             for label in labels:
@@ -89,5 +96,5 @@ class SharedProducts:
 
 
 def kept_labels(read: Sequence[Labels], needed: set[str]) -> Labels:
-    """Return the labels of a product that something ``needed``, in order of occurrence."""
+    """Return the labels of the values ``read`` that are ``needed`` later, by first occurrence."""
     return tuple(label for label in dict.fromkeys(sum(read, ())) if label in needed)

@@ -63,7 +63,12 @@ def _misfit(what: str) -> UsageError:
 
 
 def counts_of_slices(network: Network) -> tuple[int, int]:
-    """Return the number of slices that are added for each part, and of parts of the result."""
+    """Return ``(summed, parts)``: the result has ``parts`` parts, each the sum of ``summed``
+    slices.
+
+    ``parts`` counts the indices of sliced labels of the result, ``summed`` those of other sliced
+    labels.
+    """
     out = network.equation.out
     sizes = network.sliced
     return (
@@ -97,9 +102,10 @@ def added(semiring: Semiring, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @dataclass
 class PairwiseSum:
-    """Adds up terms one by one in the order that the module states, with few kept at a time.
+    """Adds up terms one by one, in the pairwise order that the module states.
 
-    ``stack`` has sums of 2**k terms with their number, the largest first.
+    ``stack`` has pairs ``(n, sum of n terms)`` with n a power of two, the largest first. It has at
+    most ``log2`` as many entries as there are terms, plus one.
     """
 
     semiring: Semiring
@@ -113,7 +119,7 @@ class PairwiseSum:
             self.stack[-2:] = [(2 * size, added(self.semiring, a, b))]
 
     def total(self) -> np.ndarray:
-        """Return the sum of all terms, of which there must be one."""
+        """Return the sum of all terms; at least one was added."""
         *rest, (_, total) = self.stack
         for _, term in reversed(rest):
             total = added(self.semiring, term, total)
@@ -123,7 +129,10 @@ class PairwiseSum:
 def results_in_order(
     run: Callable[[int], np.ndarray], numbers: range, threads: int
 ) -> Iterator[np.ndarray]:
-    """Yield the results of the slices ``numbers``; at most twice ``threads`` wait."""
+    """Yield the results of the slices ``numbers``, in order, computed by ``threads`` threads.
+
+    At most ``2 * threads`` slices are computed ahead, which bounds the memory.
+    """
     if threads == 1:
         yield from map(run, numbers)
         return

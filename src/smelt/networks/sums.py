@@ -108,7 +108,10 @@ def compile_einsums(
 
 @dataclass(frozen=True)
 class _Read:
-    """A term that was checked."""
+    """A checked term: its equation, numbers of operands, size of each label, and factor.
+
+    ``factor`` is an array of rank 0 and the program's type.
+    """
 
     equation: Equation
     numbers: tuple[int, ...]
@@ -174,7 +177,8 @@ def _check_shapes(terms: Sequence[_Read]) -> None:
 def _planned(
     read: Sequence[Sequence[_Read]], operands: int, optimize: Optimize
 ) -> tuple[SharedProducts, list[list[int]], int]:
-    """Return the products of all terms, the number of each term, and the costs without sharing.
+    """Return the products of all terms, the value of each term by number, and the flops without
+    sharing.
 
     With ``auto``, paths of ``greedy`` are tried, too: they often share more products.
     """
@@ -205,7 +209,10 @@ def _build(
     roots: Sequence[Sequence[int]],
     read: Sequence[Sequence[_Read]],
 ) -> None:
-    """Add the products, and the sums of the values ``roots`` as outputs."""
+    """Add the nodes of the products to ``model``, and one output per result.
+
+    ``roots`` has, for each result, the numbers of the values of its terms, which are added.
+    """
     dtype = read[0][0].factor.dtype
     builder = Builder(model, model.graph, ShapeInference(model))
     is_complex = dtype.kind == "c"

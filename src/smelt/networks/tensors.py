@@ -21,7 +21,7 @@ READ = {np.dtype(dtype): kind for kind, (_, dtype) in STORED.items()}
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:
-    """Return the array of a dense tensor on the CPU."""
+    """Return the array of a dense tensor on the CPU; it shares the tensor's memory."""
     dense = tensor.detach()
     if dense.is_conj() or dense.is_neg():
         dense = dense.resolve_conj().resolve_neg()

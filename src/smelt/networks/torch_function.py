@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from smelt.networks.array_kinds import numpy_arrays
-from smelt.networks.derivatives import backward, factor_arrays, finder_of_derivative
+from smelt.networks.derivatives import backward, factor_arrays, optimize_for_derivative
 from smelt.networks.equations import equation_of
 from smelt.networks.tensors import tensor_of, torch_type
 from smelt.operators.contraction import parse, sizes_of
@@ -48,7 +48,7 @@ class Contract(torch.autograd.Function):  # type: ignore[misc]
         sizes: dict[str, Any] = dict(sizes_of(parsed.terms, [tensor.shape for tensor in tensors]))
         options = {
             **context.options,
-            "optimize": finder_of_derivative(context.options.get("optimize", "auto")),
+            "optimize": optimize_for_derivative(context.options.get("optimize", "auto")),
         }
         found: list[Any] = [None, None]
         for number, tensor in enumerate(tensors):

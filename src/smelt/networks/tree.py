@@ -53,7 +53,7 @@ class Tree:
 
     @property
     def largest_intermediate(self) -> int:
-        """Return the elements of the largest product of a slice but the last; 0 if there is one."""
+        """Return the elements of the largest product of a slice but its result; 0 if none."""
         return max((product.elements for product in self.products[:-1]), default=0)
 
     @property
@@ -123,9 +123,11 @@ def tree_of(
 
 
 def numbered(equation: Equation, path: Path) -> tuple[list[tuple[int, int]], list[Labels]]:
-    """Return the operands of each product, and the labels of operands and products.
+    """Return ``(children, labels)``: the two operands of each product of ``path``, by number, and
+    the labels of all operands and products.
 
-    A product keeps the labels that the result or another operand that is left has.
+    Operands have the numbers 0 to n - 1, products n, n + 1, ... A product keeps the labels that the
+    result has, or a value that is multiplied later.
     """
     labels = list(equation.terms)
     children: list[tuple[int, int]] = []
@@ -144,7 +146,11 @@ def numbered(equation: Equation, path: Path) -> tuple[list[tuple[int, int]], lis
 def path_between(
     start: Sequence[int], root: int, leaves: int, children: Sequence[tuple[int, int]]
 ) -> Path:
-    """Return the path from the operands and products ``start`` to ``root``, all by number."""
+    """Return the path that contracts the values ``start`` to the product ``root``.
+
+    Both are numbers, and ``children`` the pairs, of ``numbered``; ``leaves`` is the number of
+    operands. A step of a path is a pair of positions in the list of values that are left.
+    """
     alive, path = list(start), list[tuple[int, int]]()
     for number in range(leaves, root + 1):
         first, second = children[number - leaves]

@@ -43,7 +43,7 @@ def check_agreement(expected: Sequence[Any], actual: Sequence[Any]) -> None:
 
 
 def _difference(number: int, expected: np.ndarray, actual: np.ndarray) -> str:
-    """Return how the result ``number`` differs beyond rounding; "" if it does not."""
+    """Return the difference of the result ``number``, as text; "" if rounding explains it."""
     tolerance = Tolerance()
     if is_float(expected.dtype) or expected.dtype.kind == "c":
         wide = np.abs(expected.astype(complex if expected.dtype.kind == "c" else float))

@@ -56,9 +56,9 @@ class Exported:
 def export(module: GraphModule) -> Exported:
     """Return the ONNX model of ``module``.
 
-    ``module`` computes tensors and sizes from tensors and sizes, and changes no argument. A size
-    that is a dim of a tensor is no input of the model. Raises Unsupported E116 if PyTorch's
-    exporter refuses an operator.
+    ``module`` takes and returns tensors and sizes (SymInt), and changes no argument. A size that is
+    a dim of a tensor argument is read off the tensor, so it is not an input of the model. Raises
+    Unsupported E116 if PyTorch's exporter refuses an operator.
     """
     graph = Graph()
     graph.output(graph.graph_copy(module.graph, {}))
@@ -110,7 +110,8 @@ def _lift_constants(graph: Graph, module: GraphModule) -> dict[str, torch.Tensor
 
 
 def _drop_sizes(graph: Graph) -> list[int]:
-    """Read sizes off the tensors that have them; return the positions of the arguments left.
+    """Replace size arguments by dims of tensor arguments; return the positions of the arguments
+    that are left.
 
     A placeholder of the size ``s0`` beside a tensor of the shape ``[s0, 8]`` becomes
     ``aten.sym_size.int(tensor, 0)``.
@@ -139,10 +140,10 @@ def _drop_sizes(graph: Graph) -> list[int]:
 
 
 def _take_results(graph: Graph) -> list[Result]:
-    """Return the results of ``graph``, and let it return only those that the model computes, once
-    each.
+    """Return the results of ``graph``, and leave it only the outputs that the model must compute.
 
-    Sizes that it computes become tensors. An argument is returned as it is.
+    The graph then returns each computed node once, sizes as tensors. A result that is an argument
+    or a constant is no output of the model.
     """
     output = graph.output_node()
     (returned,) = output.args

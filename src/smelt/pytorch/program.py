@@ -39,7 +39,7 @@ class Program:
     off, these raise Unsupported or an ErrorList.
     """
 
-    _boxed_call = True
+    _boxed_call = True  # PyTorch then passes the arguments as one list
 
     def __init__(self, graph: GraphModule, settings: Settings) -> None:
         """Export the graph; it is compiled by the first call, which has the parameters."""
@@ -77,7 +77,10 @@ class Program:
     def _compile(
         self, exported: Exported, exported_model: ir.Model, arguments: Sequence[Any]
     ) -> _Compiled:
-        """Return the program for the parameters among ``arguments``, the first of the kept sets."""
+        """Compile the graph with the parameters among ``arguments`` as constants.
+
+        The program is put in front of the kept ones, and returned.
+        """
         self._note_changes(arguments)
         constants = [
             position
@@ -197,7 +200,10 @@ def _is_parameter(argument: Any) -> bool:
 
 
 def _bind(model: ir.Model, positions: Sequence[int], constants: dict[int, torch.Tensor]) -> None:
-    """Make the inputs of ``model`` whose arguments are ``constants`` initializers."""
+    """Turn inputs of ``model`` into initializers with the values ``constants``.
+
+    ``positions`` has the position of the argument of each input, by which ``constants`` is keyed.
+    """
     graph = model.graph
     inputs = list(graph.inputs)
     graph.inputs.clear()
@@ -211,7 +217,7 @@ def _bind(model: ir.Model, positions: Sequence[int], constants: dict[int, torch.
 
 
 def _array(argument: Any, kind: np.dtype) -> np.ndarray:
-    """Return an argument, a tensor or a number, as an array."""
+    """Return an argument as an array; a number becomes one of type ``kind``."""
     if isinstance(argument, torch.Tensor):
         return array_of(argument)
     return np.asarray(argument, kind)

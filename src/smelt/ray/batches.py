@@ -8,12 +8,12 @@ from typing import Any
 from smelt import __version__
 from smelt.batch.outcome import Outcome
 from smelt.batch.plan import Batch, Job
-from smelt.batch.process import GRACE, attend, failed
+from smelt.batch.process import GRACE, failed, run_job
 from smelt.errors import ResourceLimit, SmeltError, UsageError
 from smelt.ray.cluster import LOCAL, connected
 
 
-def attended(
+def run_jobs(
     batch: Batch,
     tasks: list[tuple[Job, Outcome | None]],
     address: str = LOCAL,
@@ -30,7 +30,7 @@ def attended(
     with connected(address):
         import ray
 
-        work = ray.remote(num_cpus=1)(_attend)
+        work = ray.remote(num_cpus=1)(_run_job)
         limit = jobs or max(int(ray.cluster_resources().get("CPU", 1)), 1)
         waiting = list(reversed(tasks))
         running: dict[Any, Job] = {}
@@ -49,8 +49,11 @@ def attended(
                 ray.wait(list(running), num_returns=len(running), timeout=2 * GRACE)
 
 
-def _attend(job: Job, batch: Batch, earlier: Outcome | None, version: str) -> Outcome:
-    """Process one model on a worker; Ray sends this function by name, so the worker needs smelt."""
+def _run_job(job: Job, batch: Batch, earlier: Outcome | None, version: str) -> Outcome:
+    """Return the outcome of one model, processed on a worker.
+
+    Ray sends this function by name, so the worker needs smelt, of this machine's ``version``.
+    """
     if __version__ != version:
         raise UsageError(
             "E695",
@@ -58,7 +61,7 @@ def _attend(job: Job, batch: Batch, earlier: Outcome | None, version: str) -> Ou
             fix=f"install smelt {version} on every machine",
             why="results of two versions may differ",
         )
-    return attend(job, batch, earlier)
+    return run_job(job, batch, earlier)
 
 
 def _outcome(reference: Any, job: Job) -> Outcome:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from smelt.errors import UsageError, not_installed
 
 PATIENCE = 10.0
-"""Seconds to wait for an answer at an address."""
+"""Seconds to wait for a connection to the address of a cluster."""
 
 LOCAL = "local"
 """The address for a cluster that is started on this machine and ended afterwards."""
@@ -41,7 +41,7 @@ def connected(address: str = LOCAL) -> Iterator[None]:
     local = {"include_dashboard": False} if address == LOCAL else {}
     previous_handler = signal.getsignal(signal.SIGTERM)
     try:
-        _knock(address)
+        _check_listening(address)
         init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(
@@ -59,7 +59,7 @@ def connected(address: str = LOCAL) -> Iterator[None]:
         ray.shutdown()
 
 
-def _knock(address: str) -> None:
+def _check_listening(address: str) -> None:
     """Raise OSError if nothing listens at ``HOST:PORT``; ``ray.init`` would wait forever."""
     host, colon, port = address.rpartition("/")[2].rpartition(":")
     if colon and port.isdecimal():

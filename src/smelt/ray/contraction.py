@@ -78,7 +78,10 @@ def _contracted(
     blocks: list[Any] = []
 
     def total(start: int, stop: int) -> Any:
-        """Return a reference to the sum of the slices from ``start`` to ``stop``."""
+        """Return a reference to the sum of the slices from ``start`` to ``stop``.
+
+        It is one task if it has at most ``block`` slices, else the sum of two such sums.
+        """
         if stop - start <= block:
             blocks.append(work.remote(program, shared, start, stop, __version__))
             return blocks[-1]
@@ -106,7 +109,10 @@ def _contracted(
 
 
 def block_size(summed: int, parts: int, cpus: int) -> int:
-    """Return the slices of a task: a power of 2, so that blocks fit the pairwise order."""
+    """Return the number of slices of a task: a power of 2, so that blocks fit the pairwise order.
+
+    ``summed`` and ``parts`` are those of ``counts_of_slices``.
+    """
     tasks = max(1, TASKS_PER_CPU * cpus // parts)
     return 1 << max(0, (-(-summed // tasks) - 1).bit_length())
 
@@ -130,7 +136,10 @@ def _explained(error: BaseException) -> BaseException:
 def _block_sum(
     program: bytes, operands: Sequence[np.ndarray], start: int, stop: int, version: str
 ) -> np.ndarray:
-    """Return the sum of some slices; Ray sends this function by name, so workers need smelt."""
+    """Return the sum of the slices from ``start`` to ``stop``, computed on a worker.
+
+    ``program`` is the pickled artifact. Ray sends this function by name, so workers need smelt.
+    """
     from smelt.networks.slices import PairwiseSum
 
     if __version__ != version:

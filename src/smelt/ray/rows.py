@@ -31,7 +31,7 @@ def batch_size(
 
 
 def _first(port: Port, dims: Mapping[str, int]) -> int | str:
-    """Return the first dim of ``port``, as a number if it is bound."""
+    """Return the first dim of ``port``: a number if it is static or in ``dims``, else its name."""
     assert port.shape
     first = port.shape[0]
     name = first.value or "" if isinstance(first, ir.SymbolicDim) else first

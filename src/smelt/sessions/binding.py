@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.sessions.value import OrtValue, into, refuse_device, tensor_at
+from smelt.sessions.value import OrtValue, copy_into, refuse_device, tensor_at
 
 if TYPE_CHECKING:
     from smelt.sessions.session import InferenceSession
@@ -110,11 +110,14 @@ class IOBinding:
         self._results.clear()
 
     def store(self, results: Mapping[str, Any]) -> None:
-        """Keep the bound ones of the results of a run, by name."""
+        """Keep the bound outputs of a run, whose ``results`` are given by name.
+
+        A result is copied into the memory that was bound for it, if any.
+        """
         kept = []
         for name, memory in self._outputs.items():
             if memory is not None:
-                into(memory.numpy(), results[name])
+                copy_into(memory.numpy(), results[name])
             kept.append(OrtValue(results[name]) if memory is None else memory)
         self._results = kept
 

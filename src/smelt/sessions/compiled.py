@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 class CompiledModel:
     """A model that runs: ``run`` takes one value per input, or None, and returns all outputs.
 
-    ``explain`` raises UsageError E632 if values by name do not fit the inputs. ``ready`` is
-    ``Artifact.ready``. ``files`` are the files beside the model's own that hold its weights.
+    ``check_feeds`` raises UsageError E632 if values by name do not fit the inputs. ``ready`` is
+    ``Artifact.ready``. ``files`` are the files of external data that hold its weights.
     """
 
     description: Description
     run: Callable[..., Sequence[Any]]
-    explain: Callable[[Mapping[str, Any]], None]
+    check_feeds: Callable[[Mapping[str, Any]], None]
     ready: Callable[[float | None], bool]
     files: Sequence[Path] = ()
 
@@ -53,7 +53,7 @@ def compile_for_session(
     from smelt.frontends.onnx.mapped import WEIGHT_FILES
     from smelt.passes.interface.materialize_symbolic_dims import bind_dims
     from smelt.runtime.interface import interface_of
-    from smelt.sessions.meanwhile import Meanwhile, may_run_meanwhile, status_of
+    from smelt.sessions.interim import InterimSession, may_run_interim, status_of
     from smelt.targets.host.runner import HostRunner
 
     model_source = source if isinstance(source, bytes) else Path(source)
@@ -63,16 +63,16 @@ def compile_for_session(
     bind_dims(model, options.dims)
     _replace_initializers(model, options)
     metadata, interface = ModelMetadata.of(model), interface_of(model)
-    is_run_meanwhile = may_run_meanwhile(model, options)
+    has_interim = may_run_interim(model, options)
     artifact = _compile(model, options)
     if options.optimized_model_filepath:
         from smelt.frontends.onnx import save
 
         save(artifact.model, options.optimized_model_filepath)
     described = _described(interface, metadata, artifact, files)
-    if is_run_meanwhile and isinstance(described.run, HostRunner):
+    if has_interim and isinstance(described.run, HostRunner):
         names = [port.name for port in interface.inputs]
-        described.run.meanwhile = Meanwhile(model_source, names, options.threads, status)
+        described.run.interim = InterimSession(model_source, names, options.threads, status)
     return described
 
 
@@ -133,7 +133,7 @@ def _described(
     """Return ``artifact`` with the inputs and outputs of ``interface``."""
     from smelt.runtime.named_inputs import choose_inputs
 
-    def explain(feeds: Mapping[str, Any]) -> None:
+    def check_feeds(feeds: Mapping[str, Any]) -> None:
         """Raise UsageError E632 for all values that do not fit the inputs, together."""
         choose_inputs(interface, feeds, make=None)
 
@@ -142,4 +142,4 @@ def _described(
         [SessionPort.of(port) for port in interface.outputs],
         metadata,
     )
-    return CompiledModel(description, artifact.opened(), explain, artifact.ready, files)
+    return CompiledModel(description, artifact.opened(), check_feeds, artifact.ready, files)

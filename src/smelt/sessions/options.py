@@ -119,8 +119,8 @@ class SessionOptions:
         """The number of threads of costly operators."""
         return min(self.intra_op_num_threads or _cores(), MOST_THREADS)
 
-    def say_what_has_no_effect(self) -> None:
-        """Log each option that was set and changes nothing here, once per process."""
+    def log_options_without_effect(self) -> None:
+        """Log each option that the user set and smelt ignores, once per process."""
         for option in fields(self):
             why = WITHOUT_EFFECT.get(option.name)
             if why is not None and getattr(self, option.name) != option.default:

@@ -80,7 +80,7 @@ class SessionPort:
 
     @staticmethod
     def of(port: Port) -> SessionPort:
-        """Return ``port`` as a session needs it."""
+        """Return ``port`` with its type and dims as ONNX Runtime writes them."""
         has_default = port.default is not None
         return SessionPort(
             NodeArg.of(port), has_default, not has_default and port.kind != "optional"

@@ -11,8 +11,8 @@ from typing import Any
 
 from smelt.errors import SmeltError, UsageError, did_you_mean
 from smelt.sessions.binding import IOBinding
+from smelt.sessions.cached_session import open_model
 from smelt.sessions.compiled import CompiledModel
-from smelt.sessions.kept_session import open_model
 from smelt.sessions.options import RunOptions, SessionOptions
 from smelt.sessions.ports import ModelMetadata, NodeArg
 from smelt.sessions.process import PROVIDER, log_once
@@ -39,7 +39,7 @@ class InferenceSession:
     ) -> None:
         """Compile the model. Raises what ``smelt.load`` and ``smelt.compile`` raise."""
         self._options = sess_options if sess_options is not None else SessionOptions()
-        self._options.say_what_has_no_effect()
+        self._options.log_options_without_effect()
         for provider in providers or ():
             name = provider if isinstance(provider, str) else provider[0]
             if name != PROVIDER:
@@ -199,7 +199,7 @@ class InferenceSession:
         try:
             return self._compiled.run(*map(values.get, self.input_names))
         except UsageError:
-            self._compiled.explain(values)
+            self._compiled.check_feeds(values)
             raise
 
     def _wrong_names(self, feeds: Feeds) -> UsageError:

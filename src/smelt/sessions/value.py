@@ -72,7 +72,7 @@ class OrtValue:
 
     def update_inplace(self, array: np.ndarray) -> None:
         """Copy ``array``, of the same shape and type, into the memory of this tensor."""
-        into(self._value, array)
+        copy_into(self._value, array)
 
     def shape(self) -> list[int]:
         """Return the sizes of the tensor."""
@@ -141,7 +141,7 @@ def tensor_at(address: int, shape: Sequence[int], element_type: Any) -> np.ndarr
     return elements.view(dtype).reshape(tuple(shape))
 
 
-def into(memory: np.ndarray, array: np.ndarray) -> None:
+def copy_into(memory: np.ndarray, array: np.ndarray) -> None:
     """Copy ``array`` into ``memory``; raises UsageError E632 for another shape or type."""
     if memory.shape != array.shape or memory.dtype != array.dtype:
         raise UsageError(

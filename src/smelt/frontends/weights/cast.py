@@ -26,7 +26,7 @@ def is_castable(tensor: ir.TensorProtocol, dtype: ir.DataType) -> bool:
 
 
 def cast(tensor: ir.TensorProtocol, dtype: ir.DataType, name: str | None) -> ir.TensorProtocol:
-    """Return ``tensor`` rounded to ``dtype`` as ``name``; it uses no memory until it is read.
+    """Return a lazy tensor called ``name``: ``tensor`` rounded to ``dtype`` whenever it is read.
 
     Raises InvalidModel E340 if a finite number overflows in ``dtype``.
     """

@@ -130,7 +130,10 @@ def _checked_matches(
 
 
 def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, str]:
-    """Return ``names`` with the model's name of each weight in place of its path."""
+    """Return ``names`` with the model's name of each weight as key, if the key was a path.
+
+    The user may write ``layers/0/kernel`` for the weight ``layers_0_kernel``.
+    """
     weight_of = {comparison_key(weight): weight for weight in weights}
     return {w if w in weights else weight_of.get(comparison_key(w), w): t for w, t in names.items()}
 
@@ -210,7 +213,7 @@ def _problems(
 
 
 def _kind(tensor: ir.TensorProtocol, value: ir.Value) -> str:
-    """Return the kind of mismatch between a tensor and a weight, a key of ``FIXES``."""
+    """Return a key of ``FIXES``: why ``tensor`` does not fit the weight ``value``."""
     dtype, expected_dims = _type_of(value)
     dims = tuple(tensor.shape.numpy())
     if RAW in tensor.meta and dims[:-1] == expected_dims:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, not_installed
 
 _MARKS = ("_METADATA", "manifest.ocdbt", "checkpoint")
-"""Files in the folder of a tree, from certain to old formats."""
+"""Files that mark the folder of a tree, those of newer formats first."""
 
 _ITEMS = ("default", "state", "params")
 """Usual names of the item that holds the weights; items of other names come after these."""
@@ -38,9 +38,10 @@ def _tree(folder: Path) -> Path | None:
 
 
 def _items(folder: Path) -> list[Path]:
-    """Return the folder of the parameters below a step's folder; the user chose its name.
+    """Return the only folder below a step's folder that holds a tree of arrays, as a list.
 
-    Empty if ``folder`` is not a step, or if not exactly one folder below it holds a tree of arrays.
+    The user chose its name, so it need not be one of ``_ITEMS``. Empty if ``folder`` is not a step,
+    or if several folders hold trees.
     """
     if not (folder / _STEP).exists():
         return []
@@ -96,7 +97,7 @@ def _leaves(tree: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
 
 
 def _read(folder: Path, keys: Keys) -> ir.Tensor:
-    """Return one array of the tree."""
+    """Return the array at the path ``keys`` of the tree in ``folder``; no other array is read."""
     import orbax.checkpoint as orbax
 
     restore = orbax.RestoreArgs(restore_type=np.ndarray)

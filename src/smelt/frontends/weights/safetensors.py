@@ -99,7 +99,7 @@ def open_safetensors(path: Path) -> dict[str, ir.TensorProtocol]:
 
 
 def _header(data: Any) -> tuple[dict[str, Any], int]:
-    """Return the header as a dict, and the offset of the numbers."""
+    """Return the header as a dict, and the offset in the file at which the elements begin."""
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 or size > min(LONGEST_HEADER, len(data) - 8):
         raise ValueError("it ends before its header does")

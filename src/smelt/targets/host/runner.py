@@ -74,7 +74,7 @@ def _fitting_program(program: Program) -> Program:
     return program
 
 
-class Meanwhile(Protocol):
+class InterimRunner(Protocol):
     """Runs calls in place of NumPy until the program is compiled, such as by ONNX Runtime."""
 
     def __call__(self, arrays: Sequence[Array]) -> tuple[Array, ...] | None:
@@ -91,7 +91,7 @@ class HostRunner:
     inputs; ``compiled``, which runs several calls in parallel; NumPy, which runs one call at a
     time, because calls share its arena. ``defaults`` are the arrays of inputs that may be None;
     ``layout`` is the memory layout of a static program, if known; ``check`` refuses sizes that the
-    model does not take. ``meanwhile``, if set, runs calls until they are compiled, in place of
+    model does not take. ``interim``, if set, runs calls until they are compiled, in place of
     NumPy.
     """
 
@@ -115,7 +115,7 @@ class HostRunner:
         self._check = check
         self._fast: Caller | None = view_caller
         self._has_views = view_caller is not None
-        self.meanwhile: Meanwhile | None = None
+        self.interim: InterimRunner | None = None
         self._lock = threading.Lock()
         self._plans: OrderedDict[Shapes, Bound] = OrderedDict()
 
@@ -134,8 +134,8 @@ class HostRunner:
         caller = self.compiled.caller(shapes) if self.compiled is not None else None
         if caller is None:
             return self._uncompiled(shapes, arrays)
-        if self.meanwhile is not None and self.compiled is not None and self.compiled.is_idle:
-            self.meanwhile.close()
+        if self.interim is not None and self.compiled is not None and self.compiled.is_idle:
+            self.interim.close()
         if not self._has_views and not isinstance(caller, OpenCaller):
             self._fast = caller
         results = caller(*arrays)
@@ -147,8 +147,8 @@ class HostRunner:
         return self.compiled is None or self.compiled.ready(timeout)
 
     def _uncompiled(self, shapes: Shapes, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """Run a call by ``meanwhile`` if it can, else with NumPy."""
-        results = None if self.meanwhile is None else self.meanwhile(arrays)
+        """Run a call by ``interim`` if it can, else with NumPy."""
+        results = None if self.interim is None else self.interim(arrays)
         if results is None:
             return self._by_numpy(shapes, arrays)
         if self.compiled is not None:

@@ -26,7 +26,7 @@ from smelt.targets.wasm.saved import SCHEMA, runner_of
 from smelt.targets.wasm.source import has_open_sizes, source_of
 
 VERSIONS = {"": SIMD, ".plain": ()}
-"""The modules of a folder: the middle of the file name to the flags of the compiler."""
+"""The modules of a folder: the text between name and ``.wasm`` to the flags of the compiler."""
 
 
 def emit(plan: WasmPlan) -> Artifact:

@@ -23,9 +23,11 @@ FLOAT = C_TYPES[ir.DataType.FLOAT]
 
 @dataclass(frozen=True)
 class Image:
-    """An image input: its number, most images, height, width, channels, and where those are.
+    """An image input: its number among the inputs, the largest batch, and the layout of an image.
 
-    ``gains`` and ``offsets`` have one number per channel: a value is ``pixel * gain + offset``.
+    ``most`` is the largest number of images. The layout is NCHW if ``is_channels_first``, else
+    NHWC. ``gains`` and ``offsets`` have one number per channel: a value is
+    ``pixel * gain + offset``.
     """
 
     number: int
@@ -113,7 +115,9 @@ def images_of(options: Options, program: Program) -> list[Image]:
 
 
 def _image(options: Options, name: str, number: int, slot: Slot) -> Image:
-    """Return the image input in ``slot``."""
+    """Return input ``number``, called ``name``, as an image; raises UsageError E660 if it is no
+    image.
+    """
     most, *rest = map(highest, slot.sizes) if len(slot.shape) == 4 else (0,)
     is_fixed = all(isinstance(dim, int) for dim in slot.shape[1:])
     first = bool(rest) and rest[0] in (1, 3)

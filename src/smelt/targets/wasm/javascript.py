@@ -101,7 +101,7 @@ def _description(
 
 
 def _port(port: Port, program: Program, slot: int) -> dict[str, Any]:
-    """Return one input or output: its array holds the largest run."""
+    """Return one input or output as JSON; ``length`` is that of its array in the largest run."""
     dtype = program.slots[slot].dtype
     bits, stored = int(dtype.bitwidth), C_TYPES[dtype]
     entry: dict[str, Any] = {
@@ -124,10 +124,10 @@ def _type_name(dtype: ir.DataType) -> str:
 
 
 def _size(size: RunSize, interface: Interface) -> dict[str, Any]:
-    """Return a size with its bounds, and the dims of inputs from which it is computed.
+    """Return a run-time size with its bounds, and the input dims by which a run sets it.
 
-    ``{"input": 0, "axis": 1, "factor": 2, "offset": 1}`` means: dim 1 of input 0 is twice the
-    size, and 1.
+    ``{"input": 0, "axis": 1, "factor": 2, "offset": 1}`` means: dim 1 of input 0 is
+    ``2 * size + 1``.
     """
     name = size.symbol or size.name
     at = []

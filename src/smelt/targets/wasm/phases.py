@@ -16,7 +16,7 @@ ADDRESSES = 1 << 32
 """The bytes that a 32-bit WebAssembly module can address."""
 
 ROOM = 1 << 20
-"""The bytes that are left for the stack and for tables."""
+"""The bytes of the address space that are reserved for the stack and for tables."""
 
 
 def order(plan: WasmPlan) -> None:

@@ -59,7 +59,7 @@ def source_of(
 
 
 def has_open_sizes(program: Program) -> bool:
-    """True if a run receives or returns sizes."""
+    """True if dims of inputs or outputs vary by run, so the caller passes or reads sizes."""
     return bool(program.input_sizes or program.returned_sizes)
 
 

@@ -1,4 +1,4 @@
-"""Compiled sessions in the cache, which later processes run without the compiler and the passes.
+"""Compiled sessions in the cache, which later processes run without compiling or running passes.
 
 An entry is a folder: ``session.json`` describes the model and how to call its libraries, one for
 each set of input shapes, and files of weights hold what the libraries read. Weights that a library
@@ -42,8 +42,12 @@ def identity_of(path: str | os.PathLike[str]) -> Identity:
 
 
 @dataclass
-class KeptCalls:
-    """The entry in ``folder``: a JSON ``description`` of the model, and calls by input shapes."""
+class CacheEntry:
+    """A cached session in ``folder``: a JSON ``description`` of the model, and library calls.
+
+    ``_calls`` has a call per set of input shapes, as JSON. ``_places`` maps the digest of a weight
+    to the file of the entry that holds it; ``_maps`` has the mapped files by path.
+    """
 
     folder: Path
     files: list[Identity]
@@ -53,7 +57,7 @@ class KeptCalls:
     _maps: dict[str, np.ndarray] = field(default_factory=dict)
 
     @staticmethod
-    def read(key: str) -> KeptCalls | None:
+    def read(key: str) -> CacheEntry | None:
         """Return the entry called ``key``; None if there is none, or the model's files changed."""
         folder = Cache().root / key
         try:
@@ -68,12 +72,12 @@ class KeptCalls:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         calls = {_shapes(call["shapes"]): call for call in document["calls"]}
-        return KeptCalls(folder, files, document["description"], calls, document["places"])
+        return CacheEntry(folder, files, document["description"], calls, document["places"])
 
     @staticmethod
-    def begin(key: str, files: list[Identity], description: Mapping[str, Any]) -> KeptCalls:
+    def begin(key: str, files: list[Identity], description: Mapping[str, Any]) -> CacheEntry:
         """Return an entry without calls, which is written with its first call."""
-        return KeptCalls(Cache().root / key, files, description)
+        return CacheEntry(Cache().root / key, files, description)
 
     def call(self, shapes: Shapes) -> LibraryCall | None:
         """Return how to call the library for inputs of ``shapes``; None if it is not kept.
@@ -121,9 +125,10 @@ class KeptCalls:
         _write_file(self.folder / DOCUMENT, json.dumps(document).encode())
 
     def _store(self, weights: Sequence[np.ndarray]) -> list[list[Any]] | None:
-        """Return the place of each array: file, offset, type, shape; None if they are too large.
+        """Return the place of each array: file or digest, offset, type, shape.
 
-        Arrays that are in none of the model's files go to a new file of the entry.
+        An array that lies in one of the model's files stays there. Any other array goes to a file
+        of the entry, and its digest is its place. None if these files would be too large.
         """
         known = {identity[0] for identity in self.files}
         places: list[list[Any]] = []
@@ -146,7 +151,7 @@ class KeptCalls:
         return places
 
     def _blobs(self) -> dict[str, tuple[str, int]]:
-        """Return the digest and the size of each file of weights by its name."""
+        """Return the digest and the size of each of the entry's files of weights, by file name."""
         return {blob: (digest, size) for blob, digest, size, _ in self._places.values()}
 
     def _write_blob(self, arrays: Mapping[str, tuple[int, np.ndarray]], size: int) -> None:

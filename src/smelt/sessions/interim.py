@@ -18,15 +18,16 @@ from smelt.ir.value_facts.element_type import ElementTypes
 from smelt.operators.onnxruntime.runtime_defects import is_wrong
 from smelt.runtime.jit.variables import ENGINE as ENGINE_VARIABLE
 from smelt.runtime.session import Session, SessionAdvice, open_session
-from smelt.sessions.kept import identity_of
+from smelt.sessions.cache_entry import identity_of
 from smelt.sessions.options import ENGINE, SessionOptions
 from smelt.sessions.process import LOG
 
 
-def may_run_meanwhile(model: ir.Model, options: SessionOptions) -> bool:
-    """True if calls do not wait for the compiler, and ONNX Runtime computes ``model`` as it stands.
+def may_run_interim(model: ir.Model, options: SessionOptions) -> bool:
+    """True if ONNX Runtime may run ``model`` while the C compiler works.
 
-    It must be installed, and have no known defect in an operator of the model.
+    It must be installed, and have no known defect in an operator of the model. The engine must be
+    ``auto``: with another one, calls wait for the compiler, or never use it.
     """
     engine = options.entries.get(ENGINE) or os.environ.get(ENGINE_VARIABLE) or "auto"
     if engine != "auto" or options.initializers or find_spec("onnxruntime") is None:
@@ -38,7 +39,8 @@ def may_run_meanwhile(model: ir.Model, options: SessionOptions) -> bool:
 
 
 def status_of(source: bytes | Path) -> object:
-    """Return the identity of the file ``source``; None for no file, or the bytes of a model."""
+    """Return the identity of the file ``source``; None if it cannot be read, or is no path but the
+    bytes of a model."""
     if isinstance(source, bytes):
         return None
     try:
@@ -47,7 +49,7 @@ def status_of(source: bytes | Path) -> object:
         return None
 
 
-class Meanwhile:
+class InterimSession:
     """Calls a model in ONNX Runtime; its session opens with the first call.
 
     A file that has changed since ``status`` was read is another model, so nothing opens then.
@@ -69,8 +71,9 @@ class Meanwhile:
         self._fails = False
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> tuple[Any, ...] | None:
-        """Return the results on one array for each input; None, then and later, if ONNX Runtime
-        refuses the model or the arrays.
+        """Return the results for one array per input.
+
+        None if ONNX Runtime refuses the model or the arrays; then it is not tried again.
         """
         if self._fails:
             return None

@@ -21,8 +21,8 @@ from smelt.frontends.onnx import to_proto
 from smelt.ir import text
 from smelt.runtime.jit import cache_key
 from smelt.runtime.jit.cache import Cache
-from smelt.sessions import kept_session
-from smelt.sessions.kept import DOCUMENT, KeptCalls
+from smelt.sessions import cached_session
+from smelt.sessions.cache_entry import DOCUMENT, CacheEntry
 
 BEFORE = 3600
 """Seconds by which files are older than the sessions that open them."""
@@ -35,7 +35,7 @@ SCALED = (
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SMELT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept_session, "CLOCK", -(BEFORE * 10**9))
+    monkeypatch.setattr(cached_session, "CLOCK", -(BEFORE * 10**9))
     return tmp_path / "cache"
 
 
@@ -43,13 +43,13 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def compiles(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The models that sessions compiled."""
     compiled: list[object] = []
-    compile_for_session = kept_session.compile_for_session
+    compile_for_session = cached_session.compile_for_session
 
     def recorded(source, options):
         compiled.append(source)
         return compile_for_session(source, options)
 
-    monkeypatch.setattr(kept_session, "compile_for_session", recorded)
+    monkeypatch.setattr(cached_session, "compile_for_session", recorded)
     return compiled
 
 
@@ -176,7 +176,7 @@ def test_external_weights_stay_in_their_file(tmp_path, compiles, own_cache) -> N
 
 
 def test_a_file_that_changes_as_it_is_opened_is_not_kept(tmp_path, compiles, monkeypatch) -> None:
-    monkeypatch.setattr(kept_session, "CLOCK", 20_000_000)
+    monkeypatch.setattr(cached_session, "CLOCK", 20_000_000)
     path = _saved(tmp_path / "m.onnx", SCALED.format(1))
     _run(path)
     time.sleep(0.1)
@@ -265,7 +265,7 @@ def test_wrong_feeds_of_a_kept_session_are_refused(tmp_path) -> None:
 
 
 def test_large_weights_are_not_copied(tmp_path, compiles, own_cache, monkeypatch) -> None:
-    monkeypatch.setattr("smelt.sessions.kept.MOST_BYTES", 32)
+    monkeypatch.setattr("smelt.sessions.cache_entry.MOST_BYTES", 32)
     path = _saved(tmp_path / "m.onnx", SCALED.format(1))
     for _ in range(2):
         _run(path)
@@ -330,15 +330,15 @@ def test_without_a_compiler_nothing_is_kept(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     (y,) = ort.InferenceSession(path, options).run(None, {"x": _rows(1)})
     np.testing.assert_array_equal(y, [[0, 2, 6, 12]])
-    assert KeptCalls.read("nothing") is None
+    assert CacheEntry.read("nothing") is None
 
 
 def test_a_fresh_process_imports_neither_the_compiler_nor_sympy(tmp_path) -> None:
     path = _saved(tmp_path / "m.onnx", SCALED.format(1))
     program = (
         "import sys, time, numpy as np, smelt.onnxruntime as ort\n"
-        "from smelt.sessions import kept_session\n"
-        f"kept_session.CLOCK = -{BEFORE} * 10**9\n"
+        "from smelt.sessions import cached_session\n"
+        f"cached_session.CLOCK = -{BEFORE} * 10**9\n"
         "options = ort.SessionOptions()\n"
         "options.add_session_config_entry('smelt.engine', 'native')\n"
         f"session = ort.InferenceSession({str(path)!r}, options)\n"

@@ -17,13 +17,13 @@ from smelt.errors import SmeltError
 from smelt.runtime.jit.cache_key import key_here
 from smelt.runtime.jit.caller import Caller
 from smelt.runtime.jit.variables import ENGINE as ENGINE_VARIABLE
+from smelt.sessions.cache_entry import CacheEntry, Identity, Shapes, cached_caller, identity_of
 from smelt.sessions.compiled import CompiledModel, compile_for_session
-from smelt.sessions.kept import Identity, KeptCalls, Shapes, cached_caller, identity_of
 from smelt.sessions.options import ENGINE, SessionOptions
 from smelt.sessions.ports import Description
 
 CLOCK = 20_000_000
-"""The most nanoseconds by which the times of files are behind the clock."""
+"""The most nanoseconds by which the time that a file system notes lies behind the clock."""
 
 Source = str | bytes | os.PathLike[str]
 
@@ -36,24 +36,27 @@ def open_model(source: Source, options: SessionOptions) -> CompiledModel:
     key = _key(source, options)
     if key is None:
         return compile_for_session(source, options)
-    kept = KeptCalls.read(key)
+    kept = CacheEntry.read(key)
 
     def compiled() -> CompiledModel:
         """Return the compiled model, whose further calls are kept."""
-        return _compile_and_keep(source, options, key, kept)
+        return _compile_and_cache(source, options, key, kept)
 
     if kept is None:
         return compiled()
-    runner = KeptRunner(kept, options.threads, compiled)
+    runner = CachedRunner(kept, options.threads, compiled)
     description = Description.from_json(kept.description)
-    return CompiledModel(description, runner, runner.explain, runner.ready)
+    return CompiledModel(description, runner, runner.check_feeds, runner.ready)
 
 
-class KeptRunner:
-    """Runs the kept calls of a model; the model is compiled for inputs of other shapes."""
+class CachedRunner:
+    """Runs a model by the library calls in its cache entry.
+
+    For inputs of other shapes it compiles the model, once.
+    """
 
     def __init__(
-        self, kept: KeptCalls, threads: int, compiled: Callable[[], CompiledModel]
+        self, kept: CacheEntry, threads: int, compiled: Callable[[], CompiledModel]
     ) -> None:
         """Load and compile nothing yet."""
         self._kept = kept
@@ -79,9 +82,9 @@ class KeptRunner:
                 return results
         return self._full().run(*inputs)
 
-    def explain(self, feeds: Mapping[str, Any]) -> None:
+    def check_feeds(self, feeds: Mapping[str, Any]) -> None:
         """Raise UsageError E632 for values that do not fit the inputs."""
-        self._full().explain(feeds)
+        self._full().check_feeds(feeds)
 
     def ready(self, timeout: float | None) -> bool:
         """True if runs are at full speed, after waiting at most ``timeout`` seconds."""
@@ -101,7 +104,7 @@ class KeptRunner:
         return caller
 
     def _full(self) -> CompiledModel:
-        """Return the model, compiled on first use."""
+        """Return the model compiled in this process, on first use; it takes inputs of any shape."""
         with self._changing:
             if self._compiled is None:
                 self._compiled = self._compile()
@@ -109,9 +112,10 @@ class KeptRunner:
 
 
 def _key(source: Source, options: SessionOptions) -> str | None:
-    """Return the name of the entry of ``source``; None if its session is not kept.
+    """Return the name of the cache entry of ``source``; None if its session is not cached.
 
-    Entries have no replaced initializers, and writing the optimized model needs the compiler.
+    Not cached are sessions with replaced initializers, with the engine ``numpy``, and those that
+    write the optimized model, which only a compile makes.
     """
     engine = options.entries.get(ENGINE) or os.environ.get(ENGINE_VARIABLE)
     if options.initializers or options.optimized_model_filepath or engine == "numpy":
@@ -130,8 +134,8 @@ def _key(source: Source, options: SessionOptions) -> str | None:
         return None  # there is no C compiler
 
 
-def _compile_and_keep(
-    source: Source, options: SessionOptions, key: str, kept: KeptCalls | None
+def _compile_and_cache(
+    source: Source, options: SessionOptions, key: str, kept: CacheEntry | None
 ) -> CompiledModel:
     """Return the compiled model of ``source``, which adds calls to the entry ``kept``.
 
@@ -149,13 +153,16 @@ def _compile_and_keep(
         return model
     if not all(port.required for port in model.description.inputs):
         return model
-    entry = kept or KeptCalls.begin(key, unchanged, model.description.to_json())
+    entry = kept or CacheEntry.begin(key, unchanged, model.description.to_json())
     runner.compiled.keep = entry.add
     return model
 
 
 def _unchanged(files: Sequence[str | os.PathLike[str]], begin: int) -> list[Identity] | None:
-    """Return the identities of ``files``; None unless all are older than the time ``begin``."""
+    """Return the identities of ``files``; None if one may have changed since the time ``begin``.
+
+    ``begin`` is in nanoseconds, taken before the files were read.
+    """
     try:
         identities = [identity_of(path) for path in files]
     except OSError:

@@ -11,7 +11,7 @@ from small_models import HEADER
 
 import smelt.onnxruntime as ort
 from smelt.runtime.jit.background import Background
-from smelt.sessions import meanwhile
+from smelt.sessions import interim
 
 MODEL = HEADER + "g (float[B,4] x) => (float[B,4] y) { y = Relu(x) }"
 INTEGERS = HEADER + "g (int64[B,4] x) => (int64[B,4] y) { y = Max(x, x) }"
@@ -63,7 +63,7 @@ def test_what_onnx_runtime_refuses_runs_by_numpy(caplog, monkeypatch) -> None:
     def refuse(*_: object) -> None:
         raise RuntimeError("it refuses")
 
-    monkeypatch.setattr(meanwhile, "open_session", refuse)
+    monkeypatch.setattr(interim, "open_session", refuse)
     _run(session)
     _run(session)
     told = "NumPy runs the model until the C compiler is done: it refuses"
@@ -95,7 +95,7 @@ def test_operators_with_a_defect_run_by_numpy(caplog) -> None:
 
 @pytest.mark.usefixtures("slow_compiler")
 def test_without_onnx_runtime_numpy_runs(caplog, monkeypatch) -> None:
-    monkeypatch.setattr(meanwhile, "find_spec", lambda name: None)
+    monkeypatch.setattr(interim, "find_spec", lambda name: None)
     _run(_session())
     assert caplog.messages == []
 
@@ -104,6 +104,6 @@ def test_without_onnx_runtime_numpy_runs(caplog, monkeypatch) -> None:
 def test_a_forked_child_opens_a_session_of_its_own(caplog, monkeypatch) -> None:
     session = _session()
     _run(session)
-    monkeypatch.setattr(meanwhile.os, "getpid", lambda: -1)
+    monkeypatch.setattr(interim.os, "getpid", lambda: -1)
     _run(session)
     assert caplog.messages == [TELLS, TELLS]
