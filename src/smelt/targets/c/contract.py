@@ -56,6 +56,21 @@ class Port:
         """The number of elements of that array, at least one, because C has no empty arrays."""
         return max(self.slot.most_bytes // C_TYPES[self.slot.dtype].size, 1)
 
+    @property
+    def row_length(self) -> int:
+        """The number of elements along the last dim, at least one."""
+        return max(highest(self.slot.sizes[-1]), 1) if self.slot.shape else 1
+
+    @property
+    def rows(self) -> int:
+        """The number of rows along the last dim."""
+        return self.length // self.row_length
+
+    @property
+    def is_plain(self) -> bool:
+        """True if C computes with the elements as stored; False for halves and other codes."""
+        return C_TYPES[self.slot.dtype].computed is None
+
 
 def _quantization(quantization: Quantization | None) -> dict[str, str]:
     """Return the macros of scale and zero point, which tell callers that the integer ``q`` stands

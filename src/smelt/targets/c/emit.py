@@ -26,9 +26,10 @@ from smelt.targets.base import Artifact
 from smelt.targets.c import board, report_file, session_files
 from smelt.targets.c.contract import INTERFACE_VERSION, SCHEMA, ports, sizes_of
 from smelt.targets.c.cpus import CPUS
+from smelt.targets.c.example import check_example
 from smelt.targets.c.options import Options
 from smelt.targets.c.phases import CPlan
-from smelt.targets.c.project import project_files
+from smelt.targets.c.project import project_fields, project_files
 from smelt.targets.c.report_file import clock_file
 from smelt.targets.c.versions import VERSIONS
 from smelt.targets.runner import Runner
@@ -48,6 +49,7 @@ def emit(plan: CPlan) -> Artifact:
     """
     options: Options = plan.options
     program, memory = plan.steps, plan.memory
+    check_example(options, program)
     form = options.form(sum(array.nbytes for array in program.constants.values()))
     in_blob = form in BLOBS
     with for_machine(CPUS[options.cpu].machine):
@@ -69,11 +71,12 @@ def emit(plan: CPlan) -> Artifact:
     }
     if form != "bin":
         templates[f"{options.name}_weights.c"] = "weights.c.j2"
-    templates |= project_files(options)
+    project = project_files(options.name, options.project)
+    templates |= project
     files = {name: _rendered(template, fields) for name, template in templates.items()}
     if in_blob:
         files[f"{options.name}{BLOBS[form]}"] = data
-    built = {name: text for name, text in files.items() if name not in project_files(options)}
+    built = {name: text for name, text in files.items() if name not in project}
     if options.project == "session":
         files |= _library(files, options)
         built |= {name: files[name] for name in (session_files.library_name(options.name),)}
@@ -140,6 +143,7 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
         ],
         "tests": list(unit.tests.values()),
         **_run_fields(unit, options),
+        **project_fields(options.name, options.project, options.cpu),
         "most_rank": session_files.MOST_RANK,
         "session": session_files.session_fields(program, options)
         if options.project == "session"
@@ -265,7 +269,11 @@ def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[
 
     Files of projects and reports are not compiled.
     """
-    not_compiled = {*project_files(options), report_file.FILE, f"{options.name}_pool.c"}
+    not_compiled = {
+        *project_files(options.name, options.project),
+        report_file.FILE,
+        f"{options.name}_pool.c",
+    }
     not_compiled.add(session_files.library_name(options.name))
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
 

@@ -10,11 +10,12 @@ from smelt.native.emit.names import check_identifier
 from smelt.targets.c.cpu_costs import costs_of, measured_cpus
 from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.limits import limits
+from smelt.targets.c.project import FILES, classifies
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "weights": ("auto", "hex", "string", "incbin", "bin"),
     "cpu": tuple(CPUS),
-    "project": ("none", "main", "cmake", "zephyr", "session"),
+    "project": tuple(FILES),
     "quantized": ("integers", "floats", "fixed"),
 }
 """The allowed values of options that are words."""
@@ -38,9 +39,10 @@ class Options:
     on any CPU and chooses x86 vectors at run time; ``native`` uses the C compiler's flags; other
     values are rows of ``cpus.py``. ``alignment``: a power of 2, the alignment in bytes of the arena
     and its buffers; the default suits the cpu. ``project``: additional files: ``main``, an example
-    of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a Zephyr module; ``session``, a
-    shared library and its C interface with names, shapes and errors. ``threads``: the
-    number of shards of costly kernels, which a caller of ``<name>_run_parallel`` computes in
+    of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a Zephyr module; ``arduino``,
+    ``platformio``, ``esp-idf``, ``cmsis-pack``, a package of that kind with an example that reads
+    tensors and prints classes; ``session``, a shared library and its C interface with names, shapes
+    and errors. ``threads``: the number of shards of costly kernels, which a caller of ``<name>_run_parallel`` computes in
     parallel; results have the same bits as on one thread. ``arena``: the most bytes of the arena;
     to fit, the first layers of an image network, or layers at the memory peak, are computed in row
     bands, some rows twice. ``profile``: each step reads the caller's ``NAME_clock``; ``NAME_ticks``
@@ -91,6 +93,12 @@ class Options:
                 f"arena={self.arena}",
                 "arena is the most bytes that the arena may have, 0 or more",
                 "leave out --option arena, which sets no limit",
+            )
+        if self.weights == "bin" and classifies(self.project):
+            raise refused(
+                f"weights=bin and project={self.project}",
+                "the example of this project has no file system to load the weights from",
+                "use --option weights=hex or weights=incbin, which place weights in flash",
             )
         self._check_fit()
         lowest, highest = ALIGNMENTS
