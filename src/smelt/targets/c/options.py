@@ -42,13 +42,14 @@ class Options:
     of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a Zephyr module; ``arduino``,
     ``platformio``, ``esp-idf``, ``cmsis-pack``, a package of that kind with an example that reads
     tensors and prints classes; ``session``, a shared library and its C interface with names, shapes
-    and errors. ``threads``: the number of shards of costly kernels, which a caller of ``<name>_run_parallel`` computes in
-    parallel; results have the same bits as on one thread. ``arena``: the most bytes of the arena;
-    to fit, the first layers of an image network, or layers at the memory peak, are computed in row
-    bands, some rows twice. ``profile``: each step reads the caller's ``NAME_clock``; ``NAME_ticks``
-    sums the differences. ``quantized``: how operators between DequantizeLinear and QuantizeLinear
-    are computed: in ``integers``, off by at most one step; in ``fixed`` point without any floats,
-    with scales as multipliers and shifts, off by one step more; or in ``floats`` as written.
+    and errors. ``threads``: the number of shards of costly kernels, which a caller of
+    ``<name>_run_parallel`` computes in parallel; results have the same bits as on one thread.
+    ``arena``: the most bytes of the arena; to fit, the first layers of an image network, or layers
+    at the memory peak, are computed in row bands, some rows twice. ``profile``: each step reads the
+    caller's ``NAME_clock``; ``NAME_ticks`` sums the differences. ``quantized``: how operators
+    between DequantizeLinear and QuantizeLinear are computed: in ``integers``, off by at most one
+    step; in ``fixed`` point without any floats, with scales as multipliers and shifts, off by one
+    step more; or in ``floats`` as written.
     ``fit``: the memory of the board, such as ``flash=256K,ram=64K``; a library that needs more is
     refused. Only for a cpu with measured costs: cortex-m3, cortex-m4, cortex-m7.
     """
