@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smelt.check.verify import verify
     from smelt.compiler import compile_model as compile  # noqa: A004
     from smelt.compiler import load, optimize, trace
+    from smelt.decoding.decoder import Decoder, generate
     from smelt.fewer_bits import quantize
     from smelt.frontends.jax.functions import function
     from smelt.frontends.onnx import save, to_proto
@@ -48,6 +49,8 @@ _HOMES = {
     "load": ("smelt.compiler", "load"),
     "optimize": ("smelt.compiler", "optimize"),
     "compile": ("smelt.compiler", "compile_model"),
+    "Decoder": ("smelt.decoding.decoder", "Decoder"),
+    "generate": ("smelt.decoding.decoder", "generate"),
     "fill_weights": ("smelt.frontends.weights", "fill_weights"),
     "compile_with_regions": ("smelt.native_regions.compile", "compile_with_regions"),
     "compile_einsum": ("smelt.networks.compile", "compile_einsum"),
@@ -79,6 +82,7 @@ _HOMES = {
 
 __all__ = [
     "Artifact",
+    "Decoder",
     "HtmlReport",
     "InferenceSession",
     "Semiring",
@@ -93,6 +97,7 @@ __all__ = [
     "extract",
     "fill_weights",
     "function",
+    "generate",
     "inspect",
     "load",
     "load_artifact",

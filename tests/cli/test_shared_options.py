@@ -20,13 +20,14 @@ SETS_SIZES = (*CALLS_FUNCTIONS, "optimize", "bisect", "inspect", "merge", "quant
 TIMES_PHASES = (*WRITES_WHAT_PASSES_MADE, "verify")
 
 SHARED = {
-    **dict.fromkeys(("--input", "--static", "--x64"), CALLS_FUNCTIONS),
+    **dict.fromkeys(("--static", "--x64"), CALLS_FUNCTIONS),
+    "--input": (*CALLS_FUNCTIONS, "generate"),
     **dict.fromkeys(
         ("--pipeline", "--opset", "--keep-opset", "--keep-bf16", "--functions"), RUNS_PASSES
     ),
     **dict.fromkeys(("--fast-math", "--assume-finite"), RUNS_PASSES),
     "--dim": SETS_SIZES,
-    "--inputs": ("convert", "optimize", "compile", "verify", "run", "bench", "extract"),
+    "--inputs": ("convert", "optimize", "compile", "verify", "run", "bench", "extract", "generate"),
     "--verify": (*WRITES_WHAT_PASSES_MADE, "merge"),
     **dict.fromkeys(
         ("--dry-run", "--print-changed", "--print-after", "--print-limit"),
@@ -34,9 +35,9 @@ SHARED = {
     ),
     **dict.fromkeys(("--timing", "--trace"), TIMES_PHASES),
     "--report": (*TIMES_PHASES, "bisect", "batch", "diff"),
-    "--seed": ("verify", "run", "bisect", "quantize"),
+    "--seed": ("verify", "run", "bisect", "quantize", "generate"),
     "--target": ("convert", "compile", "run", "bench", "tune"),
-    "--threads": ("compile", "bench", "tune"),
+    "--threads": ("compile", "bench", "tune", "generate"),
     "--json": tuple(COMMANDS),
 }
 
@@ -49,6 +50,7 @@ DIFFERENT = {
     "--output": "a file, a folder, or a table",
     "--keep": "half types also choose by themselves, and take lists",
     "--weights": "convert reads a checkpoint, quantize chooses a type",
+    "--seed": "generate draws tokens, the others inputs",
     "--strict": "convert has no fallback to forbid",
     "--seconds": "bench fills them, tune stops after them",
     "--runs": "rounds of bench, runs of a check of reduce",

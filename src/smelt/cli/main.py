@@ -28,6 +28,7 @@ from smelt.cli.convert import convert
 from smelt.cli.diff import diff
 from smelt.cli.explain import explain
 from smelt.cli.extract import extract
+from smelt.cli.generate import generate
 from smelt.cli.inspect import inspect
 from smelt.cli.known_commands import ANYWHERE, COMMANDS
 from smelt.cli.merge import merge
@@ -56,6 +57,7 @@ COMMANDS |= {
     "extract": extract,
     "merge": merge,
     "run": run_command,
+    "generate": generate,
     "bench": bench,
     "tune": tune,
     "inspect": inspect,

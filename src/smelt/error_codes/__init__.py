@@ -8,6 +8,7 @@ from smelt.error_codes import (
     batches,
     contractions,
     core_ml,
+    decoding,
     extensions,
     internal,
     jax_functions,
@@ -39,6 +40,7 @@ FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {
     "E5": ("resource limits", resources.CODES),
     "E6": ("usage", _USAGE),
     "E7": ("results that differ", results.CODES),
+    "E8": ("text generation", decoding.CODES),
     "E9": ("internal errors of smelt", internal.CODES),
 }
 """Each family by the first two characters of its codes: the subject, and the codes."""

@@ -16,7 +16,7 @@ PER_RUN = frozenset(
         *("json", "markdown", "snippet", "list", "dry-run", "timing"),
         *("print-changed", "print-after", "print-limit"),
         *("weights", "weight-name"),
-        *("check", "ray", "no-config"),
+        *("check", "ids", "ray", "no-config"),
     )
 )
 """Options that only the command line may set: they choose outputs, run a command, or trust

@@ -85,11 +85,13 @@ def _attention_weights(
 ) -> ir.Value:
     """Return the Softmax of the capped scores of ``q`` and ``k``, with bias and causal mask."""
     constant = m.array(bias, None) if bias is not None else None
-    scores = _capped(b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), attributes, b)
+    scores = capped_scores(
+        b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), attributes, b
+    )
     if bias is not None:
         scores = b.op("Add", scores, bias)
     causal_mask = _causal_mask(q, k, b) if attributes.get("is_causal") else None
-    return _weights(scores, bias, constant, causal_mask, b)
+    return softmax_weights(scores, bias, constant, causal_mask, b)
 
 
 def _unfit(
@@ -117,7 +119,7 @@ def _unfit(
     return None
 
 
-def _capped(scores: ir.Value, attributes: Mapping[str, Any], b: Builder) -> ir.Value:
+def capped_scores(scores: ir.Value, attributes: Mapping[str, Any], b: Builder) -> ir.Value:
     """Return ``Tanh(scores / c) * c`` for the attribute ``softcap`` c; the scores without it."""
     cap = attributes.get("softcap")
     if not cap:
@@ -126,7 +128,7 @@ def _capped(scores: ir.Value, attributes: Mapping[str, Any], b: Builder) -> ir.V
     return b.op("Mul", b.op("Tanh", b.op("Div", scores, number)), number)
 
 
-def _weights(
+def softmax_weights(
     scores: ir.Value,
     bias: ir.Value | None,
     constant: np.ndarray | None,

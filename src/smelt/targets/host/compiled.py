@@ -153,6 +153,20 @@ class Compiled:
         most = MOST_CALLERS if self.open_sizes is None else FEW
         return len(self._callers) + len(self._pending) < most
 
+    def compile_for(self, *shapes: Shapes) -> bool:
+        """Compile the program of open sizes, now, for all sizes up to those of ``shapes``.
+
+        For a caller that knows the largest sizes ahead, such as those of a cache that grows. False
+        if there is no such program; calls then run as they would have.
+        """
+        with self._pending_lock():
+            for each in shapes:
+                if self.open_sizes is not None:
+                    self.open_sizes.note(each)
+            if self.open_sizes is not None and self.open_sizes.is_due:
+                self._compile_open()
+            return self._open is not None
+
     def ran(self, shapes: Shapes) -> None:
         """Record that NumPy ran a call at ``shapes``, and submit a compile if it is due."""
         if self.waits or self._callers.get(shapes):

@@ -117,8 +117,8 @@ class OpenCaller:
 class OpenSizes:
     """Compiles ``model`` for all sizes up to bounds, which grow with the shapes that are called.
 
-    ``_largest`` has the largest size of each symbol so far; ``_compiled_for`` the bounds of the
-    last program.
+    ``_largest`` has the largest size of each symbol so far; ``_empty`` the symbols that were 0;
+    ``_compiled_for`` the bounds of the last program.
     """
 
     def __init__(self, model: ir.Model, threads: int) -> None:
@@ -126,7 +126,8 @@ class OpenSizes:
         self._copy = clone_model(model)
         self._threads = threads
         self._largest: dict[str, int] = {}
-        self._compiled_for: dict[str, int] = {}
+        self._empty: set[str] = set()
+        self._compiled_for: dict[str, tuple[int, int]] = {}
 
     @cached_property
     def _model(self) -> ir.Model:
@@ -139,9 +140,12 @@ class OpenSizes:
         """True if shapes beyond the bounds of the last program were noted."""
         return self._bounds() != self._compiled_for
 
-    def _bounds(self) -> dict[str, int]:
-        """Return the greatest sizes that the next program takes, by symbol."""
-        return {name: _bound(size) for name, size in self._largest.items()}
+    def _bounds(self) -> dict[str, tuple[int, int]]:
+        """Return the least and the greatest size that the next program takes, by symbol."""
+        return {
+            name: (int(name not in self._empty), _bound(size))
+            for name, size in self._largest.items()
+        }
 
     def note(self, shapes: Shapes) -> None:
         """Raise the bounds of the next program so that it takes inputs of ``shapes``."""
@@ -151,6 +155,8 @@ class OpenSizes:
             return
         for name, size in solve(dims, lengths).items():
             self._largest[name] = max(size, self._largest.get(name, 1))
+            if size == 0:
+                self._empty.add(name)
 
     def compile(self, library_of: Callable[[Source], ctypes.CDLL | None]) -> OpenCaller | None:
         """Return the program for all sizes up to the bounds; None if there is none.
@@ -162,7 +168,7 @@ class OpenSizes:
         """
         model = clone_model(self._model)
         self._compiled_for = self._bounds()
-        note_bounds(model, {name: (1, bound) for name, bound in self._compiled_for.items()})
+        note_bounds(model, self._compiled_for)
         program = schedule.ordered(model, "host")
         if has_packed_ports(program) or program.data_dependent_sizes or program.returned_sizes:
             return None

@@ -1,0 +1,182 @@
+"""The meaning of each input and output of a decoder.
+
+Exporters name them differently, so names are read loosely::
+
+    input_ids, attention_mask, position_ids, past_key_values.0.key  ->  logits, present.0.key
+    tokens, position, k0                                            ->  scores, new_k0
+
+A past input belongs to the output whose name differs only in such words, else to the output at the
+same place in the order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError, listed
+
+Kind = Literal["grown", "replaced"]
+
+_PAST_WORDS = re.compile(r"past|present|key_values|cache|updated|output|input|next|new|out|in")
+"""What the names of a past input and of its output differ by."""
+
+_TOKENS = ("input_ids", "decoder_input_ids", "ids", "tokens", "token", "input", "x")
+_EXAMPLE = "smelt.Decoder(model, inputs={'encoder_hidden_states': array})"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A past input, and the output with its value for the next step.
+
+    ``grown``: the output has the rows of this step after those of the past, along ``axis``.
+    ``replaced``: the output has the input's shape, such as the state of a recurrent layer.
+    """
+
+    input: str
+    output: str
+    kind: Kind
+    axis: int = 0
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The names of the inputs and outputs of a decoder; None for those that it lacks.
+
+    ``tokens``: int[B, S]. ``mask``: numbers, [B, P + S], 0 for padding. ``positions``: int[B, S];
+    with a ``position_rank`` of 1, int[S]; of 0, the position of the first token. ``logits``:
+    float[B, S, V]. ``fixed`` are inputs with a known value: 0 for token types, 1 for the number of
+    rows of logits.
+    """
+
+    tokens: str
+    logits: str
+    mask: str | None
+    positions: str | None
+    position_rank: int
+    caches: tuple[Cache, ...]
+    fixed: Mapping[str, int]
+
+
+def ports_of(model: ir.Model, given: Collection[str] = (), carried: Collection[str] = ()) -> Ports:
+    """Return the meaning of the inputs and outputs of ``model``.
+
+    ``given`` are the inputs that the caller gives; ``carried`` the outputs of another model, which
+    computes the first call and the pasts that ``model`` only reads. Raises UsageError E801 if
+    ``model`` is no decoder: it lacks tokens or logits, or has an input of unknown meaning.
+    """
+    inputs = {value.name or "": value for value in model.graph.inputs}
+    free = {name: value for name, value in inputs.items() if name not in given}
+    tokens = _tokens_of(free)
+    logits = _logits_of(model.graph.outputs)
+    mask = _find(free, r"mask", tokens)
+    positions = _find(free, r"position", tokens)
+    fixed = {name: 0 for name in free if "token_type" in name}
+    fixed |= {name: 1 for name in free if re.search(r"logits_to_keep", name)}
+    known = {tokens, mask, positions, *fixed}
+    caches, others = _caches_of(
+        [value for name, value in free.items() if name not in known],
+        [value for value in model.graph.outputs if value.name != logits],
+    )
+    others = [name for name in others if name_key(name) not in set(map(name_key, carried))]
+    if others:
+        raise _refused(f"nothing gives the input {listed(others, 4)}", _EXAMPLE)
+    place = inputs[positions].shape if positions is not None else None
+    rank = 2 if place is None else len(place)
+    return Ports(tokens, logits, mask, positions, rank, caches, fixed)
+
+
+def _tokens_of(inputs: Mapping[str, ir.Value]) -> str:
+    """Return the input of tokens: integers of rank 2; raises UsageError E801 without one."""
+    integers = [
+        name
+        for name, value in inputs.items()
+        if value.dtype in (ir.DataType.INT64, ir.DataType.INT32)
+        and value.shape is not None
+        and len(value.shape) == 2
+        and not re.search(r"mask|position|token_type", name)
+    ]
+    named = [name for name in _TOKENS if name in integers]
+    if not named and len(integers) != 1:
+        why = f"integers of rank 2: {listed(integers, 4)}" if integers else "it has no int64[B,S]"
+        raise _refused(why, "call the input of tokens input_ids")
+    return (named or integers)[0]
+
+
+def _logits_of(outputs: Sequence[ir.Value]) -> str:
+    """Return the output of logits, floats of rank 3: one called so, else the first.
+
+    Raises UsageError E801 without one.
+    """
+    ranked = [
+        value.name or ""
+        for value in outputs
+        if value.dtype is not None
+        and value.dtype.is_floating_point()
+        and value.shape is not None
+        and len(value.shape) == 3
+    ]
+    named = [name for name in ranked if re.search(r"logits|scores", name)]
+    if not ranked:
+        raise _refused("it has no output float[B,S,V]", "export the model with its logits")
+    return (named or ranked)[0]
+
+
+def _find(inputs: Mapping[str, ir.Value], pattern: str, tokens: str) -> str | None:
+    """Return the first numeric input whose name has ``pattern``, None without one."""
+    for name, value in inputs.items():
+        if name != tokens and re.search(pattern, name) and value.shape is not None:
+            return name
+    return None
+
+
+def _caches_of(
+    pasts: Sequence[ir.Value], presents: Sequence[ir.Value]
+) -> tuple[tuple[Cache, ...], list[str]]:
+    """Return the caches, and the names of the inputs of ``pasts`` that belong to no output."""
+    by_key = {name_key(value.name or ""): value for value in presents}
+    named = {past.name: by_key.get(name_key(past.name or "")) for past in pasts}
+    if not any(named.values()) and len(pasts) == len(presents):
+        named = dict(zip((past.name for past in pasts), presents, strict=True))
+    caches, others = [], []
+    for past in pasts:
+        present = named[past.name]
+        cache = None if present is None else _cache(past, present)
+        if cache is None:
+            others.append(past.name or "")
+        else:
+            caches.append(cache)
+    return tuple(caches), others
+
+
+def name_key(name: str) -> str:
+    """Return what the names of a past input and of its output have in common."""
+    return re.sub(r"[^a-z0-9]+", "", _PAST_WORDS.sub("", name.lower()))
+
+
+def _cache(past: ir.Value, present: ir.Value) -> Cache | None:
+    """Return the cache of the input ``past`` and the output ``present``; None if they differ in
+    type, rank or more than one dim."""
+    if past.shape is None or present.shape is None or past.dtype != present.dtype:
+        return None
+    if len(past.shape) != len(present.shape):
+        return None
+    pairs = list(zip(past.shape.dims, present.shape.dims, strict=True))
+    grown = [
+        axis
+        for axis, (before, after) in enumerate(pairs)
+        if isinstance(before, ir.SymbolicDim) and before != after and axis > 0
+    ]
+    name, output = past.name or "", present.name or ""
+    if not grown:
+        return Cache(name, output, "replaced")
+    return Cache(name, output, "grown", grown[0]) if len(grown) == 1 else None
+
+
+def _refused(why: str, fix: str) -> UsageError:
+    """Return E801 for a model that is no decoder."""
+    return UsageError("E801", "the model is no decoder of tokens", why=why, fix=fix)

@@ -1,0 +1,35 @@
+"""Errors in generating tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E801": ErrorCode(
+        "no decoder",
+        "A decoder has an input of tokens, int64[B,S], and an output of logits, float[B,S,V]. Each "
+        "other input is a mask, positions, a past with an output for the next step, or an array "
+        "that the caller gives.",
+        "smelt generate decoder_with_past_model.onnx --first decoder_model.onnx --ids 1,2,3",
+    ),
+    "E802": ErrorCode(
+        "no such choice of the next token",
+        "temperature and top_k are 0 or more, top_p and min_p are probabilities, and "
+        "repetition_penalty is above 0.",
+        "smelt generate model.onnx --ids 1,2,3 --temperature 0.8 --top-k 40 --top-p 0.95",
+    ),
+    "E803": ErrorCode(
+        "no prompt",
+        "A prompt has one token or more. Tokens are integers from 0 on; a tokenizer makes them of "
+        "a text.",
+        "smelt generate model.onnx --ids 1,2,3",
+    ),
+    "E804": ErrorCode(
+        "an input that the decoder does not have",
+        "Arrays are given by the names of inputs that are neither tokens nor mask, positions or "
+        "pasts.",
+        "smelt inspect decoder_model.onnx",
+    ),
+}

@@ -1,0 +1,89 @@
+"""A decoder generates what its network computes anew from all tokens in ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import smelt
+from smelt.decoding.sampling import Sampler, Sampling
+
+MODELS = Path(__file__).parents[1] / "merging" / "models"
+HIDDEN = np.random.default_rng(0).standard_normal((1, 9, 16)).astype(np.float32)
+DRAWN = {"temperature": 3.0, "seed": 7}
+
+
+def reference(network, prompt, count, **options):
+    """The tokens that the network without a past gives, run on all tokens in each step."""
+    session = onnxruntime.InferenceSession(str(MODELS / f"{network}_decoder.onnx"))
+    names = [port.name for port in session.get_inputs()]
+    sampler, seen = Sampler(Sampling(**options)), np.array([prompt])
+    for _ in range(count):
+        known = {"input_ids": seen, "attention_mask": np.ones_like(seen)}
+        known["encoder_hidden_states"] = HIDDEN
+        (logits, *_) = session.run(None, {name: known[name] for name in names})
+        chosen = sampler.choose(logits[:, -1], seen)
+        seen = np.concatenate([seen, chosen[:, None]], axis=1)
+    return seen[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("options", [{}, DRAWN], ids=["greedy", "drawn"])
+@pytest.mark.parametrize(
+    ("network", "model", "first"),
+    [
+        ("gpt2", "gpt2_decoder_with_past", None),
+        ("gpt2", "gpt2_decoder_with_past", "gpt2_decoder"),
+        ("gpt2", "gpt2_decoder", None),
+        ("t5", "t5_decoder_with_past", "t5_decoder"),
+        ("whisper", "whisper_decoder_with_past", "whisper_decoder"),
+    ],
+)
+def test_generated_tokens_are_those_of_the_network(network, model, first, options):
+    files = [None if each is None else MODELS / f"{each}.onnx" for each in (model, first)]
+    inputs = {} if network == "gpt2" else {"encoder_hidden_states": HIDDEN}
+    decoder = smelt.Decoder(*files, inputs=inputs)
+    got = decoder.generate([3, 1, 4, 1, 5], 9, **options)
+    assert got.tolist() == reference(network, [3, 1, 4, 1, 5], 9, **options)
+
+
+@pytest.fixture(scope="module")
+def gpt2():
+    """A decoder with a past."""
+    return smelt.Decoder(MODELS / "gpt2_decoder_with_past.onnx", MODELS / "gpt2_decoder.onnx")
+
+
+def test_prompts_of_any_lengths_give_what_each_gives_alone(gpt2):
+    prompts = [[3, 1, 4], [1, 5], [9, 2, 6]]
+    steps = []
+    got = gpt2.generate(prompts, 6, on_token=steps.append)
+    assert [row.tolist() for row in got] == [reference("gpt2", each, 6) for each in prompts]
+    equally_long = gpt2.generate([prompts[0], prompts[2]], 6)
+    assert [row.tolist() for row in equally_long] == [got[0].tolist(), got[2].tolist()]
+    assert len(steps) == 18
+
+
+def test_a_sequence_ends_after_a_stop_token(gpt2):
+    all_tokens = reference("gpt2", [3, 1, 4], 9, **DRAWN)
+    stop = all_tokens[4]
+    got = gpt2.generate([3, 1, 4], 9, stop=[stop], **DRAWN)
+    assert got.tolist() == all_tokens[: all_tokens.index(stop) + 1]
+
+
+def test_a_stream_yields_the_tokens_one_by_one(gpt2):
+    tokens = gpt2.stream([3, 1, 4], 5, **DRAWN)
+    assert next(tokens) == reference("gpt2", [3, 1, 4], 5, **DRAWN)[0]
+    assert len(list(tokens)) == 4
+
+
+@pytest.mark.parametrize("ids", [[], [[]], [[1], []], [1.5], [-1], [[1, 2], [3, -4]]])
+def test_no_prompt(gpt2, ids):
+    with pytest.raises(smelt.SmeltError, match="E803"):
+        gpt2.generate(ids)
+
+
+def test_an_input_that_the_decoder_lacks():
+    with pytest.raises(smelt.SmeltError, match="E804"):
+        smelt.Decoder(MODELS / "gpt2_decoder.onnx", inputs={"attention_maks": HIDDEN})
