@@ -51,6 +51,34 @@ def test_one_of_the_constants_may_be_a_scalar(s: str, c: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("s", "c"),
+    [
+        ("[] s = {2}", "[] c = {4}"),
+        ("[] s = {2}", "[3,1,1] c = {1,2,3}"),
+        ("[3,1,1] s = {1,2,3}", "[1] c = {4}"),
+    ],
+)
+def test_constants_of_one_element_stay_on_request(s: str, c: str) -> None:
+    check_unchanged(
+        fuse_elementwise_to_batchnorm,
+        f"g (float[N,3,2,2] x) => (float[N,3,2,2] y) <float{s.removeprefix('[]')}, "
+        f"float{c.removeprefix('[]')}> {{ p = Mul(x, s) y = Add(p, c) }}",
+        scalars=False,
+    )
+
+
+def test_constants_of_channels_fuse_without_scalars() -> None:
+    check_operators(
+        fuse_elementwise_to_batchnorm,
+        "g (float[N,3,2,2] x) => (float[N,3,2,2] y) <float[3,1,1] s = {1,2,3}, "
+        "float[3,1,1] c = {4,5,6}> { p = Mul(x, s) y = Add(p, c) }",
+        ["BatchNormalization"],
+        modes=("normal",),
+        scalars=False,
+    )
+
+
 @pytest.mark.parametrize(("x", "c"), [("N,3,5", "3,1"), ("2,3,2,1,2", "3,1,1,1"), ("0,3,2", "3,1")])
 def test_any_number_of_spatial_axes(x: str, c: str) -> None:
     check_operators(

@@ -11,6 +11,8 @@ from targets.coreml.test_decoder_states import model as decoder
 from targets.coreml.test_decoder_states import states_of
 from targets.coreml.test_differences import ROWS
 from targets.coreml.test_models import FOLDER, MODELS, QUICK, names_of
+from targets.coreml.test_quantized import FLOOR, NEAREST
+from targets.coreml.test_quantized import ROWS as QUANTIZED
 from targets.coreml.test_target import CACHE, DENSE, IMAGE
 
 import smelt
@@ -27,6 +29,20 @@ pytest.importorskip("coremltools", reason="needs the extra coreml")
 def test_rows(row, precision, ios, tmp_path):
     path = tmp_path / "m.mlpackage"
     written(ROWS[row][0], opset=23, precision=precision, ios=ios).save(path)
+    assert problems(path) == []
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("row", QUANTIZED)
+def test_quantized_activations(row, precision, tmp_path):
+    path = tmp_path / "m.mlpackage"
+    written(QUANTIZED[row][0], precision=precision).save(path)
+    assert problems(path) == []
+
+
+def test_images_whose_rows_repeat(tmp_path):
+    path = tmp_path / "m.mlpackage"
+    written(NEAREST.format(a="3,2", b="6,6", k=4, m=FLOOR)).save(path)
     assert problems(path) == []
 
 

@@ -14,6 +14,7 @@ import smelt
 from smelt.errors import SmeltError
 from smelt.ir import text
 from smelt.mlpackage.program import ArrayElement, Element
+from smelt.runtime.runner import run
 from smelt.targets.coreml import coreml
 
 F = np.float32
@@ -49,6 +50,36 @@ def test_the_folder_is_saved_whole(tmp_path):
         "Data/com.apple.CoreML/weights/weight.bin",
         "Manifest.json",
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "more", "operators"),
+    [
+        ("m = MatMul(x, w) y = Add(m, b)", "", ["linear"]),
+        ("m = MatMul(x, w) y = Add(b, m)", "", ["linear"]),
+        ("m = MatMul(x, w) s = Add(m, b) y = Mul(s, m)", "", ["linear", "add", "mul"]),
+        ("y = MatMul(x, w) z = Add(y, b)", ", z", ["linear", "add"]),
+        ("m = MatMul(x, w) y = Add(m, rows)", "", ["linear", "add"]),
+    ],
+)
+def test_a_product_takes_its_bias(body, more, operators):
+    model = (
+        f"g (float[4,2,3] x) => (y{more}) <float[3,2] w = {{1,2,3,4,5,6}}, float[2] b = {{1,-1}},"
+        f" float[4,1,2] rows = {{1,2,3,4,5,6,7,8}}> {{ {body} }}"
+    )
+    artifact = written(model)
+    assert types(artifact) == operators
+    x = np.arange(24, dtype=F).reshape(4, 2, 3)
+    for found, wanted in zip(computed(artifact, x), run(text.parse(model), [x]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_product_that_stays_in_float32_has_no_bias_of_float16():
+    model = (
+        "g (float[4,2,3] x) => (y) <float[3,2] w = {1,2,3,4,5,6}, float[2] b = {1,-1}>"
+        " { m = MatMul(x, w) y = Add(m, b) }"
+    )
+    assert "add" in types(written(model, precision="fp16", keep="MatMul"))
 
 
 def test_a_channel_shuffle_is_one_operation():

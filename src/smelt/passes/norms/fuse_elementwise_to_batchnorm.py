@@ -2,18 +2,21 @@
 
     before   x ─> Mul(·, s) ─> Add(·, c) ─> y       after   x ─> BatchNormalization(s, c, 0, 1) ─> y
 
-With mean 0, variance 1 and epsilon 0 the operator computes the same. ``Mul - c`` negates c. The
-pass runs on request only: it helps only targets with a kernel for this operator, or before
-``fuse-conv-batchnorm``.
+With mean 0, variance 1 and epsilon 0 the operator computes the same. ``Mul - c`` negates c. It
+helps only targets with a kernel for this operator, or before ``fuse-conv-batchnorm``, so that the
+pass runs on request and for the target ``coreml`` only. ``scalars=false`` leaves factors and terms
+of one element.
 
 Needs    (1) floats of rank 3 or more with a known size C above 1 along axis 1; (2) finite
          constants with one element for each channel or one in all: (C,1,1), (1,C,1,1), ().
 Keeps    (1) an x of one channel, which (C,1,1) would broadcast to C; (2) an x with an unknown
          number of channels; (3) constants that vary along another axis or raise the rank; (4) a
-         product with other readers.
+         product with other readers; (5) with ``scalars=false``, a factor or term of one element.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +25,14 @@ from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
+
+
+@dataclass(frozen=True)
+class Constants:
+    """``scalars``: fuse a factor or term that is the same for all channels, too."""
+
+    scalars: bool = True
+
 
 _product = op("Mul", var("x"), const(name="scale", limit=None), commutative=True)
 _offset = const(name="offset", limit=None)
@@ -69,12 +80,22 @@ def _per_channel(array: np.ndarray | None, rank: int, channels: int) -> np.ndarr
     return np.broadcast_to(array.reshape(-1), (channels,)).copy()
 
 
+@rule(scale_and_offset.pattern)
+def scale_and_offset_of_channels(m: Match, b: Builder) -> Replacement:
+    """Do the same, but with ``scalars=false`` not for a factor or term of one element."""
+    if not m.options.scalars:  # keeps 5
+        arrays = (m.array(name, limit=None) for name in ("scale", "offset"))
+        if any(each is not None and each.size == 1 for each in arrays):
+            return Miss("the factor or the term has one element")
+    return scale_and_offset.build(m, b)
+
+
 fuse_elementwise_to_batchnorm = rule_pass(
     "fuse_elementwise_to_batchnorm",
     __doc__,
-    [scale_and_offset],
+    [scale_and_offset_of_channels],
     exactness=rounding(2),
+    options_type=Constants,
     default=False,
-    before=("fuse_conv_batchnorm",),
     source="Core ML MIL: common::fuse_elementwise_to_batchnorm",
 )

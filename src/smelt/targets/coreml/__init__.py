@@ -16,11 +16,13 @@ from smelt.targets.coreml.registry import ROWS
 from smelt.targets.coreml.saved import open_folder
 
 PASSES = (
-    f"{EXPANDED},fixpoint(decompose-operators,inline-operator-bodies,"
+    f"{EXPANDED},fixpoint(decompose-operators,inline-operator-bodies,int-op-canonicalization,"
     "expand-high-rank-reshape-and-transpose,const-elimination,noop-elimination,"
-    f"dead-code-elimination){{max={ROUNDS}}},dedup-op-and-var-names"
+    f"dead-code-elimination){{max={ROUNDS}}},"
+    "fuse-elementwise-to-batchnorm{scalars=false},dedup-op-and-var-names"
 )
-"""After the default pipeline: operators without a row become others, and high ranks lower ones."""
+"""After the default pipeline: operators without a row become others, high ranks lower ones, and a
+scale and an offset for each channel one operator."""
 
 TYPES = frozenset(
     {

@@ -113,7 +113,9 @@ def _can_be_read(facts: Facts, node: ir.Node) -> bool:
 
 
 def write_node(facts: Facts, node: ir.Node) -> None:
-    """Write one node; raises Refused if Core ML lacks it."""
+    """Write one node, unless it is a part of one before; raises Refused if Core ML lacks it."""
+    if node.outputs and facts.scope.original(node.outputs[0]) is not None:
+        return
     is_known = not node.domain or (node.domain, node.op_type) in EXTENSIONS
     row = ROWS.get(node.op_type) if is_known else None
     if row is None:

@@ -81,6 +81,10 @@ class Facts:
     dry: bool = False
     compact: bool = False
 
+    def keeps(self, node: ir.Node) -> bool:
+        """True if ``node`` stays in float32 by its name or its operator."""
+        return node.op_type in self.keep or (node.name or "") in self.keep
+
     def element_of(self, dtype: ir.DataType | None, *, half: bool) -> Element:
         """Return the element type for a value of an ONNX type; raises Refused E402."""
         if dtype == ir.DataType.FLOAT:

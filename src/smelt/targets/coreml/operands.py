@@ -32,8 +32,7 @@ class Operands:
 
     def __init__(self, facts: Facts, node: ir.Node) -> None:
         self.facts, self.node, self.w = facts, node, facts.writer
-        kept = node.op_type in facts.keep or (node.name or "") in facts.keep
-        self.half = facts.half and not kept
+        self.half = facts.half and not facts.keeps(node)
         self.wide = False
         self._label = next((v.name for v in node.outputs if v.name), node.op_type) or ""
 
@@ -67,6 +66,13 @@ class Operands:
         if value is None:
             raise Refused(f"input {index} is absent")
         return self.read(value, element or self.element(value))
+
+    def moved(self) -> Val:
+        """Return input 0 for an operator that moves elements: bytes stay bytes from iOS 17 on."""
+        value = self.input(0)
+        found = None if value is None else self.facts.scope.original(value)
+        is_bytes = found is not None and found.element in (Element.INT8, Element.UINT8)
+        return found if found is not None and is_bytes and self.w.ios >= 17 else self.x()
 
     def as_written(self, index: int) -> Val:
         """Return input ``index`` with the element type in which it was written first."""

@@ -111,10 +111,14 @@ def gelu(c: Call) -> None:
 
 @writes("Swish")
 def swish(c: Call) -> None:
-    """Write silu, or with a factor alpha the product of x and a sigmoid."""
+    """Write silu; for a factor alpha of 1.702 gelu by sigmoid, else the product of x and a
+    sigmoid."""
     x, alpha = c.x(), c.attribute("alpha")
     if alpha in (None, 1.0):
         c.done(c.write("silu", x=x))
+        return
+    if np.float32(alpha) == np.float32(1.702):
+        c.done(c.write("gelu", x=x, mode="SIGMOID_APPROXIMATION"))
         return
     c.done(c.write("mul", x=x, y=c.op("sigmoid", c.op("mul", x, float(alpha)))))
 

@@ -13,10 +13,11 @@ from smelt.targets.coreml.writer import Dims, Refused, Val
 @writes("Reshape", "Flatten")
 def reshape(c: Call) -> None:
     """Write reshape to constant sizes, with at most one open, or to computed ones."""
-    x, dims = c.x(), c.out_dims()
+    dims = c.out_dims()
     if dims.count(None) <= 1 or c.node.op_type == "Flatten":
-        c.done(c.reshape(x, dims))
+        c.done(c.reshape(c.moved(), dims))
         return
+    x = c.x()
     wanted = c.ints(1)
     if wanted is None:
         c.done(c.write("reshape", x=x, shape=c.x(1, Element.INT32)))
@@ -34,7 +35,7 @@ def reshape(c: Call) -> None:
 @writes("Transpose")
 def transpose(c: Call) -> None:
     """Write transpose, by default to the reverse order of dims."""
-    x = c.x()
+    x = c.moved()
     perm = c.attribute("perm") or list(reversed(range(x.rank)))
     c.done(c.transpose(x, list(perm)))
 
@@ -42,7 +43,7 @@ def transpose(c: Call) -> None:
 @writes("Squeeze", "Unsqueeze")
 def squeeze(c: Call) -> None:
     """Write squeeze or expand_dims with constant axes."""
-    x = c.x()
+    x = c.moved()
     axes = c.attribute("axes") if "axes" in c.node.attributes else c.fixed_ints(1, "axes")
     if c.node.op_type == "Unsqueeze":
         assert axes is not None

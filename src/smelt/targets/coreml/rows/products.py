@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 
+from smelt.ir import scope
+from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.operands import LARGEST_HALF
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Dims, Val, broadcast
 
@@ -14,7 +18,12 @@ def matmul(c: Call) -> None:
     """Write linear for floats by a constant matrix, else matmul; vectors become matrices first."""
     x, weight = c.x(0), c.array(1)
     if weight is not None and weight.ndim == 2 and x.is_float and x.rank in (2, 3):
-        c.done(linear(c, x, _transposed(c, weight), None))
+        added = _added(c, x, weight.shape[1])
+        bias = None if added is None else added[1]
+        result = linear(c, x, _transposed(c, weight), bias)
+        c.done(result)
+        if added is not None:
+            c.facts.scope.add(added[0], result)
         return
     y = c.x(1)
     left, right = x.rank == 1, y.rank == 1
@@ -26,6 +35,26 @@ def matmul(c: Call) -> None:
     if right:
         result = c.squeeze(result, [-1])
     c.done(c.squeeze(result, [-1 if right else -2]) if left else result)
+
+
+def _added(c: Call, x: Val, count: int) -> tuple[ir.Value, np.ndarray] | None:
+    """Return the sum of this product and a constant vector, and the vector.
+
+    None if anything else reads the product, if the sum has another precision, or if it is a mask.
+    """
+    product = c.node.outputs[0]
+    reader = next(iter(scope.consumers(product)), None) if scope.has_one_use(product) else None
+    if c.facts.dry or reader is None or reader.op_type != "Add" or reader.domain:
+        return None
+    if reader.graph is not c.node.graph or c.facts.keeps(reader) != c.facts.keeps(c.node):
+        return None
+    other = reader.inputs[1 if reader.inputs[0] is product else 0]
+    bias = c.facts.constants.get(other, limit=None)
+    if bias is None or bias.shape != (count,):
+        return None
+    if x.element == Element.FLOAT16 and not (np.abs(bias) <= LARGEST_HALF).all():
+        return None
+    return reader.outputs[0], bias
 
 
 def _transposed(c: Call, weight: np.ndarray) -> np.ndarray:

@@ -1,6 +1,12 @@
-"""Quantization. Constant weights stay integers: constexpr operators unpack them on loading."""
+"""Quantization. Constant weights stay integers: constexpr operators unpack them on loading.
+
+Activations of 8 bits with constant scales are written as quantize and dequantize from iOS 17 on,
+and stay bytes between them; others are computed in floats and 32-bit integers.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -31,9 +37,14 @@ def quantize(c: Call) -> None:
     target = c.node.outputs[0].dtype
     if target is None or target not in LIMITS:
         raise Refused(f"Core ML has no {target.name.lower() if target else '?'}", "", "E402")
-    if target not in BYTES:
+    numbers = c.array(1)
+    if target not in BYTES or (numbers is not None and (np.abs(numbers) < LEAST_SCALE).any()):
         c.widen()
     x = c.x()
+    if target in BYTES and (parameters := _parameters(c, x, x.element)) is not None:
+        kind = target.name.lower()
+        c.done(c.write("quantize", BYTES[target], input=x, output_dtype=kind, **parameters))
+        return
     scale, zero = _along(c, x, 1), _along(c, x, 2) if c.has(2) else None
     low, high = LIMITS[target]
     if c.attribute("block_size"):
@@ -43,6 +54,27 @@ def quantize(c: Call) -> None:
         scaled = c.op("add", scaled, c.cast(zero, x.element))
     clamped = c.w.op("clip", x.element, x.dims, x=scaled, alpha=float(low), beta=float(high))
     c.done(c.cast(clamped, Element.INT32))
+
+
+def _parameters(c: Call, x: Val, kind: Element) -> dict[str, Any] | None:
+    """Return scale, zero point and axis as constants of quantize and dequantize of ``x``.
+
+    None if these operations do not take them: before iOS 17, computed ones, blocks, scales of 0.
+    """
+    scale, zero = c.array(1), c.array(2) if c.has(2) else None
+    if c.w.ios < 17 or scale is None or x.rank == 0 or (zero is None) == c.has(2):
+        return None
+    axis = int(c.attribute("axis") if c.attribute("axis") is not None else 1)
+    with np.errstate(over="ignore"):
+        numbers = scale.astype(kind.numpy)
+    if not (np.isfinite(numbers) & (numbers != 0)).all():
+        return None
+    points = {} if zero is None else {"zero_point": zero}
+    if scale.size == 1 and (zero is None or zero.size == 1):
+        return {key: each.reshape(()) for key, each in ({"scale": numbers} | points).items()}
+    if scale.ndim != 1 or x.dims[axis] != scale.size or (zero is not None and zero.ndim != 1):
+        return None
+    return {"scale": numbers, **points, "axis": np.asarray(axis % x.rank, np.int32)}
 
 
 def _along(c: Call, x: Val, index: int) -> Val:
@@ -81,7 +113,11 @@ def dequantize(c: Call) -> None:
             )
     if x_value.dtype not in LIMITS and x_value.dtype != ir.DataType.INT32:
         raise Refused("Core ML has this type in constant weights only", "", "E402")
-    x = c.cast(c.x(0, Element.INT32), Element.INT32)
+    packed = c.moved()
+    if packed.element in BYTES.values() and (found := _parameters(c, packed, kind)) is not None:
+        c.done(c.write("dequantize", kind, input=packed, **found))
+        return
+    x = c.x(0, Element.INT32)
     if c.has(2):
         x = c.op("sub", x, c.cast(_along(c, x, 2), Element.INT32))
     c.done(c.op("mul", c.cast(x, kind), c.cast(_along(c, x, 1), kind)))

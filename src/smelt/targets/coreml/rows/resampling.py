@@ -1,4 +1,4 @@
-"""Resize to constant sizes: resize_bilinear of images, else a gather or a sum of gathers an axis.
+"""Resize to constant sizes: one operation for images, else a gather or a sum of gathers an axis.
 
 A product by a matrix of weights would multiply each row by every element, so one infinite element
 would make the whole row NaN.
@@ -28,7 +28,8 @@ NATIVE = {
 
 @writes("Resize")
 def resize(c: Call) -> None:
-    """Write resize_bilinear if it has the points of all resized axes, else a step an axis.
+    """Write resize_bilinear or upsample_nearest_neighbor if it has the points of all resized axes,
+    else a step an axis.
 
     Axes of open sizes must stay as they are.
     """
@@ -53,6 +54,18 @@ def resize(c: Call) -> None:
                 target_size_height=dims[-2],
                 target_size_width=dims[-1],
                 sampling_mode=mode,
+            )
+        )
+        return
+    factors = _factors(x, dims, steps)
+    if factors is not None:
+        height, width = (np.float32(each) for each in factors)
+        c.done(
+            c.write(
+                "upsample_nearest_neighbor",
+                x=x,
+                scale_factor_height=height,
+                scale_factor_width=width,
             )
         )
         return
@@ -122,6 +135,23 @@ def _native_mode(sampling: Sampling, size: int | None, count: int | None) -> str
     if sampling.coordinates in ("pytorch_half_pixel", "align_corners") and count == 1:
         return None
     return NATIVE.get(sampling.coordinates)
+
+
+def _factors(x: Val, dims: Sequence[int | None], steps: dict[int, Sampling]) -> list[int] | None:
+    """Return how often rows and columns are repeated; None if a step does anything else."""
+    if not steps or not x.is_float or x.rank < 3 or min(steps) < x.rank - 2:
+        return None
+    factors = [1, 1]
+    for axis, sampling in steps.items():
+        size, count = x.dims[axis], dims[axis]
+        if sampling.mode != "nearest" or not size or count is None or count % size:
+            return None
+        found = taps(sampling, size, count)
+        repeated = np.repeat(np.arange(size), count // size)
+        if found.outside.any() or not np.array_equal(found.rows[:, 0], repeated):
+            return None
+        factors[axis - x.rank] = count // size
+    return factors
 
 
 def _ratio(c: Call, x: Val, axes: Sequence[int]) -> float | None:
