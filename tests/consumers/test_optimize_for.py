@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
@@ -111,6 +112,23 @@ def test_a_form_for_a_slow_fusion_of_one_runtime_is_for_that_runtime_alone(
     """``sum-residuals`` works round a fusion of ONNX Runtime's CPU provider."""
     model = smelt.optimize(BERT, consumers=consumers)
     assert ("Sum" in {node.op_type for node in model.graph}) == expected
+
+
+def test_what_onnx_runtime_computes_wrong_is_replaced_for_onnx_runtime_only() -> None:
+    wide = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18]> g (int64[2] x, int64[2] z) => (int64[2] y) '
+        "{ y = Max(x, z) }"
+    )
+    kinds = {
+        name: [node.op_type for node in smelt.optimize(wide, consumers=name).graph.node]
+        for name in ("", "openvino", "onnxruntime>=1.24", "onnxruntime-web,openvino")
+    }
+    assert kinds == {
+        "": ["Max"],
+        "openvino": ["Max"],
+        "onnxruntime>=1.24": ["Greater", "Where"],
+        "onnxruntime-web,openvino": ["Greater", "Where"],
+    }
 
 
 def test_an_older_release_gets_an_older_opset_and_file_format() -> None:

@@ -16,8 +16,7 @@ def runtime_notes(model: ir.Model) -> Iterator[str]:
     if wrong:
         yield (
             f"ONNX Runtime before 1.32 computes {_some_nodes(wrong)} wrong where integers exceed "
-            "32 bits; it does so with the source model, too; smelt compile --target ort writes "
-            "other operators"
+            "32 bits; it does so with the source model, too; --for onnxruntime replaces them"
         )
 
     count = sum(node.op_type == "Attention" and not node.domain for node in scope.nodes(model))

@@ -98,6 +98,8 @@ class Chosen:
 
     def _fitting_steps(self) -> Iterator[str]:
         """Yield the steps that replace what a consumer does not take, and make preferred forms."""
+        if any(consumer.is_onnx_runtime for consumer in self.consumers):
+            yield "replace-runtime-gaps{functions=true source=true}"
         attention = () if "Attention" in self.kernels else ("expand-attention",)
         preferred = dict.fromkeys(
             consumer.prefers for consumer in self.consumers if consumer.prefers

@@ -54,9 +54,10 @@ class Consumer:
     ``types``: element types of values that are no constants. ``max_rank``: the most dims of a
     value. ``fixed_sizes``: it takes no node with an open size. ``narrow_integers``: it computes in
     int32, not int64. ``without``: passes of the default pipeline whose results it handles badly.
-    ``prefers``: passes, as pipeline text, that make the forms that it handles best. ``defects``:
-    what it is known to do badly, each with its source. ``at``: returns the consumer as of a
-    version, for ``NAME>=1.18``.
+    ``prefers``: passes, as pipeline text, that make the forms that it handles best.
+    ``is_onnx_runtime``: it computes the operators of ``runtime_defects.py`` wrong, so that others
+    replace them. ``defects``: what it is known to do badly, each with its source. ``at``: returns
+    the consumer as of a version, for ``NAME>=1.18``.
     """
 
     name: str
@@ -72,5 +73,6 @@ class Consumer:
     narrow_integers: bool = False
     without: tuple[str, ...] = ()
     prefers: str = ""
+    is_onnx_runtime: bool = False
     defects: tuple[str, ...] = ()
     at: Callable[[Version], Consumer] | None = None

@@ -80,13 +80,16 @@ def expand_in_line(
     name: str,
     graphs: Iterable[ir.Graph],
     kept: Container[tuple[str, str]] = (),
+    *,
+    of_source: bool = False,
 ) -> None:
     """Replace declared operators and operators that ONNX Runtime lacks by their bodies.
 
     ``graphs`` are searched, and the bodies as well. Calls of functions of the model, operators in
     ``kept``, and those for which a runtime has kernels stay. So do nodes without a body, or without
-    the types that the body depends on. ``name`` counts replacements and misses in ``stats``. Raises
-    UsageError E645 for an operator whose body needs itself.
+    the types that the body depends on, and without ``of_source`` operators of the source that ONNX
+    Runtime computes wrong. ``name`` counts replacements and misses in ``stats``. Raises UsageError
+    E645 for an operator whose body needs itself.
     """
     model = rewriter.model
     types = ElementTypes(opset_of(model))
@@ -95,7 +98,7 @@ def expand_in_line(
     while pending and not rewriter.exhausted:
         node, inside = pending.pop()
         stays = node in rewriter.dead or node.op_identifier() in model.functions
-        operator = None if stays else _replaced_by(node, types, kept)
+        operator = None if stays else _replaced_by(node, types, kept, of_source)
         if operator is None:
             continue
         inside = (*inside, f"{operator.domain}.{operator.name}")
@@ -153,11 +156,11 @@ def _is_bare(node: ir.Node, model: ir.Model) -> bool:
 
 
 def _replaced_by(
-    node: ir.Node, types: ElementTypes, kept: Container[tuple[str, str]]
+    node: ir.Node, types: ElementTypes, kept: Container[tuple[str, str]], of_source: bool
 ) -> Definition | None:
     """Return the definition that replaces ``node``; None if the node stays."""
     if not node.domain:
-        return replacement_for(node, types, of_source=False)
+        return replacement_for(node, types, of_source=of_source)
     operator = find(node.domain, node.op_type)
     if operator is None or operator.runtime or operator.key in kept:
         return None

@@ -29,5 +29,6 @@ onnxruntime = Consumer(
     "ONNX Runtime's CPU provider",
     "one model an opset, opened in the wheels of each release",
     opsets=(7, 23),
+    is_onnx_runtime=True,
     at=at,
 )

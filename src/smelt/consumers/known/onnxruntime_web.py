@@ -7,4 +7,5 @@ onnxruntime_web = Consumer(
     "ONNX Runtime Web's WebAssembly provider",
     "onnxruntime-web 1.30 in Node 20: exports, opened and run",
     opsets=(7, 23),
+    is_onnx_runtime=True,
 )

@@ -9,12 +9,14 @@ of their bodies: some readers of ONNX files take no model-local functions. The p
 pipeline of ``optimize`` and of the targets ``onnx`` and ``ort``, before the model is written.
 
 ``functions=true`` keeps the declared operators; each is then written as a call of an ONNX function.
-The targets ``c`` and ``host`` have kernels for many of them.
+The targets ``c`` and ``host`` have kernels for many of them. ``source=true`` also replaces
+operators of the source model that ONNX Runtime computes wrong; ``--for onnxruntime`` sets it.
 
 Needs    (1) known element types, and for declared operators known ranks; (2) for integer operators
          that are wrong for large numbers, integers that may be large; (3) a body of ONNX operators.
-Keeps    (1) operators of the source model that ONNX Runtime computes wrong; (2) operators for which
-         the target or its runtime has kernels; (3) with ``functions=true``, all declared operators.
+Keeps    (1) without ``source=true``, operators of the source model that ONNX Runtime computes
+         wrong; (2) operators for which the target or its runtime has kernels; (3) with
+         ``functions=true``, all declared operators.
 """
 
 from __future__ import annotations
@@ -32,9 +34,13 @@ NAME = "replace_runtime_gaps"
 
 @dataclass(frozen=True)
 class Form:
-    """``functions``: keep declared operators, which are written as calls of ONNX functions."""
+    """``functions``: keep declared operators, which are written as calls of ONNX functions.
+
+    ``source``: also replace operators of the source model that ONNX Runtime computes wrong.
+    """
 
     functions: bool = False
+    source: bool = False
 
 
 @graph_pass(
@@ -52,7 +58,10 @@ def replace_runtime_gaps(
     if options.functions:  # keeps 3
         kept = frozenset(operator.key for operator in all_operators())
     graphs = cx.index().graphs
-    expand_in_line(rewriter, stats, NAME, graphs, kept)  # needs 1, 2, 3, keeps 1, 2
+    of_source = options.source
+    expand_in_line(  # needs 1, 2, 3, keeps 1, 2
+        rewriter, stats, NAME, graphs, kept, of_source=of_source
+    )
     if rewriter.count:  # values in loops of bodies have no sizes yet
         rewriter.flush()
         cx.shapes.infer_model()
