@@ -32,7 +32,8 @@ class Axis:
 class Buffer:
     """An array: the name of its pointer in C, its type and its shape; dense without ``steps``.
 
-    With ``outside``, an index may lie outside of the shape: a reduction then skips the element.
+    With ``outside``, a read may have an index outside of the shape, as in the padding of a window;
+    the reduction around the read skips it.
     """
 
     name: str
@@ -78,7 +79,7 @@ class Reduce:
 
     - ``start``: the element that the reduction begins with; without it, the monoid's identity.
     - ``place``: the index to return with the largest element, as in ArgMax; the result is a pair.
-    - ``keep``: a Load whose buffer also gets each element of ``body``.
+    - ``keep``: a Load that says where each element of ``body`` is stored, too.
     """
 
     monoid: Monoid
@@ -175,7 +176,8 @@ def loads(value: Expression) -> Iterator[Load]:
 
 
 def replaced(value: Expression, old: Expression, new: Expression) -> Expression:
-    """Return ``value`` with ``new`` for ``old``, which is not looked for inside of a reduction."""
+    """Return ``value`` with ``old`` replaced by ``new``; reductions other than ``old`` are left as
+    they are."""
     if value == old:
         return new
     if isinstance(value, Apply):
@@ -211,7 +213,7 @@ def factor(index: Dim, name: str) -> Dim:
 
 
 def substituted(index: Dim, values: Mapping[str, Dim]) -> Dim:
-    """Return ``index`` with ``values`` for the axes of these names, none of which they contain."""
+    """Return ``index`` with ``values`` in place of axes, by name; values contain no such axis."""
     for name, value in values.items():
         if isinstance(index, Size) and name in index.atoms:
             index += factor(index, name) * (value - Size.named(name, *index.atoms[name]))

@@ -30,7 +30,7 @@ from smelt.loops.partial import reduced_in_parts
 from smelt.loops.schedule import InLanes, Partial, RowFunction
 from smelt.program.run_sizes import Dim, Size, ceil_div, larger, same, smaller
 
-ODD = {LANES: "odd", ONE: "odd_one"}
+NAN_FLAGS = {LANES: "odd", ONE: "odd_one"}
 """The C variables that record whether an element was NaN, by width."""
 
 FOUND = "found"
@@ -42,39 +42,37 @@ STORED = Variable("stored")
 
 @dataclass
 class Element:
-    """The state of the statements of one element.
+    """Makes the statements that compute one element of a stage; the state while it does.
 
-    - ``watching``: record NaN for monoids whose vector form loses NaN.
-    - ``watches``: the variables that record NaN, by width, as far as they are in use.
-    - ``stored``: the first index and the strides of each stage that is computed in an array.
-    - ``bounds``: first index and end of each reduction axis, where its reads are inside of buffers.
-    - ``parts``: the directive for a reduction's innermost loop, by the name of its axis.
+    - ``records_nan``: record NaN for monoids whose vector form loses NaN.
+    - ``nan_flags``: the C variables that record NaN, by width, as far as they are in use.
+    - ``stored``: the first index and the strides of each stage that has an array on the stack.
+    - ``bounds``: per reduction axis, the first index and the end at which reads are in bounds.
+    - ``directives``: the directive for a reduction's innermost loop, by the name of its axis.
     - ``lets``: the values of variables that a ``Let`` or an epilogue has named.
-    - ``spread``: the vectors that have one number in all lanes, by the read of this number.
-    - ``lane``: the array of the partial results of the last reduction with a ``Partial``.
+    - ``broadcast``: the vectors with one number in all lanes, by the read of that number.
+    - ``lane``: the C array of the partial results of the last reduction with a ``Partial``.
     - ``along``: the innermost axis, along which vectors lie.
-    - ``flat``: the number that is subtracted from offsets while one loop runs over all rows.
+    - ``flat``: subtracted from offsets while one loop runs over all rows of a stage.
     - ``count``: the number of variables named so far.
     """
 
     type: ElementType
-    watching: bool = False
+    records_nan: bool = False
     stored: dict[str, tuple[tuple[Dim, ...], tuple[Dim, ...]]] = field(default_factory=dict)
     bounds: dict[str, tuple[Dim, Dim]] = field(default_factory=dict)
-    watches: dict[str, str] = field(default_factory=dict)
-    parts: dict[str, Partial | RowFunction | InLanes] = field(default_factory=dict)
+    nan_flags: dict[str, str] = field(default_factory=dict)
+    directives: dict[str, Partial | RowFunction | InLanes] = field(default_factory=dict)
     lets: dict[str, nest.Value] = field(default_factory=dict)
     lane: str = ""
     along: str = ""
-    spread: dict[Load, nest.Name] = field(default_factory=dict)
+    broadcast: dict[Load, nest.Name] = field(default_factory=dict)
     flat: Dim = 0
     count: int = 0
 
     def offset(self, buffer: Buffer, index: Sequence[Dim]) -> Dim:
-        """Return the offset of an element in its array.
-
-        An array of its own (``stored``) begins at the stage's first index; others begin at 0.
-        """
+        """Return the offset of an element in its array: one on the stack (``stored``) begins at the
+        stage's first index, a buffer at 0."""
         first, strides = self.stored.get(buffer.name, ((0,) * len(index), buffer.strides))
         return offset(strides, [at - low for at, low in zip(index, first, strict=True)])
 
@@ -93,21 +91,22 @@ class Element:
         """Return the statements that store one element of a stage, or one vector.
 
         ``places`` has indices instead of axes; ``room`` elements may be stored at most. An epilogue
-        without a form for vectors is left to ``finished``.
+        without a form for vectors is left to ``epilogue_loop``.
         """
         at, epilogue = substituted(self.stored_at(stage), places or {}), stage.epilogue
         statements = list[nest.Statement]()
         if epilogue is not None and has_epilogue(stage, width):
-            statements, self.lets[STORED.name] = self.named([], value)
+            statements, self.lets[STORED.name] = self.as_variable([], value)
             operands = (at_place(load, places or {}) for load in epilogue.operands)
             after, value = self.value(Apply(epilogue.operator, (STORED, *operands)), width)
             statements += after
         return [*statements, nest.Store(stage.to.name, at, value, stage.to.type, width, room)]
 
-    def finished(self, stage: Stage) -> list[nest.Statement]:
-        """Return the loop that applies an epilogue to a stage whose vectors were stored without it.
+    def epilogue_loop(self, stage: Stage) -> list[nest.Statement]:
+        """Return the loop that applies the epilogue to a stage after all its vectors were stored;
+        empty if each store has applied it.
 
-        The loop includes gaps between rows. No operand may vary: the result may overwrite it.
+        The loop includes gaps between rows. Operands must be the same for all elements.
         """
         if has_epilogue(stage, LANES):
             return []
@@ -140,14 +139,16 @@ class Element:
         if isinstance(expression, Variable):
             return [], self.lets[expression.name]
         if isinstance(expression, Let):
-            before, self.lets[expression.name] = self.named(*self.value(expression.value, width))
+            before, self.lets[expression.name] = self.as_variable(
+                *self.value(expression.value, width)
+            )
             after, value = self.value(expression.body, width)
             return [*before, *after], value
         statements: list[nest.Statement] = []
         operands: list[nest.Value] = []
         for each in expression.operands:
             operand_statements, value = self.value(each, width)
-            operand_statements, value = self.named(operand_statements, value)
+            operand_statements, value = self.as_variable(operand_statements, value)
             statements += operand_statements
             operands.append(value)
         if expression.operator.lines:
@@ -157,10 +158,10 @@ class Element:
         call_width = LANES if any(_width(each) == LANES for each in operands) else ONE
         return statements, nest.Call(expression.operator, tuple(operands), self.type, call_width)
 
-    def named(
+    def as_variable(
         self, statements: list[nest.Statement], value: nest.Value
     ) -> tuple[list[nest.Statement], nest.Value]:
-        """Return the value as a variable, unless it is a constant."""
+        """Return the statements and a variable for ``value``, and the variable; constants stay."""
         if isinstance(value, nest.Name | nest.Constant):
             return statements, value
         name = nest.Name(self._fresh("v"), _width(value))
@@ -175,7 +176,7 @@ class Element:
         statements, value = self.value(reduce.body, width)
         is_read_once = reduce.monoid.in_loop.c.count("{0}") == 1 and reduce.keep is None
         if not (isinstance(value, nest.Call) and is_read_once):
-            statements, value = self.named(statements, value)
+            statements, value = self.as_variable(statements, value)
         return [*statements, *self.kept(reduce, value, width)], value
 
     def kept(self, reduce: Reduce, value: nest.Value, width: str) -> list[nest.Statement]:
@@ -200,14 +201,14 @@ class Element:
         declared: list[nest.Statement] = [
             nest.Declare(total.name, start, self.type, width, changes=True)
         ]
-        directive = self.parts.get(reduce.axes[-1].name) if reduce.axes else None
+        directive = self.directives.get(reduce.axes[-1].name) if reduce.axes else None
         if directive is not None:
             return [*declared, *reduced_in_parts(self, reduce, directive, total)], total
         statements, value = self.operand(reduce, width)
-        if self.watching and reduce.monoid.watches:
-            self.watches[width] = ODD[width]
+        if self.records_nan and reduce.monoid.loses_nan:
+            self.nan_flags[width] = NAN_FLAGS[width]
             assert isinstance(value, nest.Name)
-            statements.append(nest.Watch(ODD[width], value.name, width))
+            statements.append(nest.RecordNaN(NAN_FLAGS[width], value.name, width))
         if not reduce.axes and reduce.monoid.repeats:
             return statements, value
         if reduce.place is not None:
@@ -227,22 +228,24 @@ class Element:
             body = [nest.For(axis.name, low, high, tuple(body))]
         return body
 
-    def open(self, stage: Stage, unopened: Collection[str], axis: str = "") -> list[nest.Statement]:
-        """Return the declarations of reduction bounds that the index of ``axis``, now open, gives.
+    def bounds_at(
+        self, stage: Stage, inner: Collection[str], axis: str = ""
+    ) -> list[nest.Statement]:
+        """Return the declarations of reduction bounds that are known inside the loop over ``axis``.
 
         An axis k that reads index ``offset + step * k`` of a dim of ``size`` elements runs from
         ``max(0, ceil(-offset / step))`` to ``min(extent, ceil((size - offset) / step))``: elsewhere
-        the index is outside of the buffer. ``unopened`` are the axes of loops further inside;
-        bounds that depend on these are declared there.
+        the index is outside of the buffer. Declared are bounds whose ``offset`` contains ``axis``
+        (without an axis: any), but no axis of ``inner``, the loops further inside.
         """
         statements: list[nest.Statement] = []
-        for reduce, load in _read_inside(stage.value):
+        for reduce, load in _padded_reads(stage.value):
             for dim, index in enumerate(load.index):
                 for each in reduce.axes:
                     step = factor(index, each.name)
                     offset = substituted(index, {each.name: 0})
                     names = _names(offset)
-                    if same(step, 0) or names & set(unopened) or (axis and axis not in names):
+                    if same(step, 0) or names & set(inner) or (axis and axis not in names):
                         continue
                     assert isinstance(step, int)
                     low = larger(0, ceil_div(-offset, step))
@@ -254,14 +257,11 @@ class Element:
         return statements
 
 
-def inside(stage: Stage, axis: str, start: Dim, stop: Dim) -> tuple[Dim, Dim]:
-    """Return the first index and the end of the part of ``axis`` whose reads are inside of buffers.
-
-    The part is empty if the end is below the first index. Indices that contain the axis of a
-    reduction are left to the bounds of the reduction (``Element.open``).
-    """
+def range_inside(stage: Stage, axis: str, start: Dim, stop: Dim) -> tuple[Dim, Dim]:
+    """Return the part of ``start`` to ``stop`` of ``axis`` in which all reads are in bounds, but
+    for reads along the axis of a reduction; it is empty if its end is below its first index."""
     low, high = start, stop
-    for reduce, load in _read_inside(stage.value):
+    for reduce, load in _padded_reads(stage.value):
         reduced = {each.name for each in reduce.axes}
         for size, index in zip(load.buffer.shape, load.index, strict=True):
             if axis in _names(index) and not _names(index) & reduced:
@@ -282,7 +282,7 @@ def declared(name: str, value: Dim) -> tuple[list[nest.Statement], Dim]:
     return [nest.Index(name, value)], Size.named(name, value.low, value.high)
 
 
-def _read_inside(value: Expression) -> Iterator[tuple[Reduce, Load]]:
+def _padded_reads(value: Expression) -> Iterator[tuple[Reduce, Load]]:
     """Yield the reads whose index may be outside of their buffer, with their reductions."""
     for reduce in reductions(value):
         for load in loads(reduce.body):

@@ -28,17 +28,17 @@ def start_in_memory(
 def sum_in_memory(
     element: Element, stage: Stage, axis: Axis, range_: Range, is_reread: bool
 ) -> list[nest.Statement]:
-    """Return a reduction whose loops are around the loop over ``axis``.
+    """Return a reduction whose loops are around the loop over ``axis``; results stay in memory.
 
-    With ``is_reread``, results are in an array that the loops around read again. The result so far
-    is then read into a variable first, because ``combine`` may use it twice.
+    ``is_reread``: the results are in an array on the stack. The result so far is then read into a
+    variable first, because ``combine`` may use it twice.
     """
     type_, reduce, at = stage.to.type, next(reductions(stage.value)), element.stored_at(stage)
     statements, value = element.operand(reduce, ONE)
     total: nest.Value = nest.Read(stage.to.name, at, type_)
     combine, total_statements = reduce.monoid.in_loop, list[nest.Statement]()
     if is_reread:
-        combine, (total_statements, total) = reduce.monoid.combine, element.named([], total)
+        combine, (total_statements, total) = reduce.monoid.combine, element.as_variable([], total)
     combined = nest.Store(stage.to.name, at, nest.Call(combine, (value, total), type_), type_)
     body = (*statements, *total_statements, combined)
     loops = element.loops(reduce.axes, [nest.For(axis.name, *range_, body)])

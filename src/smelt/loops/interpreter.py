@@ -70,7 +70,7 @@ class _Run:
                 )
             case nest.Array(name, type_, size):
                 self.arrays[name] = np.zeros(size, numpy_type(type_))
-            case nest.Watch(name, of, width):
+            case nest.RecordNaN(name, of, width):
                 noted = np.isnan(self.values[of]) if of else np.zeros(self._lanes(width), bool)
                 self.values[name] = self.values[name] | noted if of else noted
             case nest.Store():
@@ -87,8 +87,8 @@ class _Run:
                 self.block(then if is_true else otherwise)
             case nest.When(condition, then, otherwise):
                 self.block(then if value_of(condition, self.values) else otherwise)
-            case nest.IfNaN(watches, then):
-                if any(np.any(self.values[name]) for name, _ in watches):
+            case nest.IfNaN(flags, then):
+                if any(np.any(self.values[name]) for name, _ in flags):
                     self.block(then)
 
     def _store(self, store: nest.Store) -> None:

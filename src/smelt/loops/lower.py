@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from smelt.loops import nest
 from smelt.loops.algorithm import Algorithm, Axis, Buffer, Stage, loads, reductions, substituted
-from smelt.loops.element import FOUND, Element, declared, inside
+from smelt.loops.element import FOUND, Element, declared, range_inside
 from smelt.loops.in_memory import start_in_memory, sum_in_memory
 from smelt.loops.operators import LANES, ONE
 from smelt.loops.partial import rows_in_parts
 from smelt.loops.regions import Range, regions_of
-from smelt.loops.registers import block, spread_factors
+from smelt.loops.registers import block, broadcast_factors
 from smelt.loops.rewrites import rewritten
 from smelt.loops.schedule import (
     MOST_LANES,
@@ -43,7 +43,7 @@ def lower(algorithm: Algorithm, schedule: Schedule = ()) -> tuple[nest.Statement
 @dataclass
 class _Lowering:
     """The state of one lowering: ``ranges`` has start and end of each axis of the result whose loop
-    is not open yet; results along ``block`` are all computed at once in registers."""
+    is not written yet; results along ``block`` are all computed at once in registers."""
 
     source: Algorithm
     schedule: Schedule
@@ -61,10 +61,10 @@ class _Lowering:
         parts = [
             each for each in self.schedule if isinstance(each, Partial | RowFunction | InLanes)
         ]
-        self.element = Element(self.source.result.to.type, watching=bool(self.vectors))
-        self.element.parts = {each.along: each for each in parts}
-        partials = [each for each in parts if isinstance(each, Partial) and each.beside]
-        self.rows_at_once = {each.beside: each.count for each in partials}
+        self.element = Element(self.source.result.to.type, records_nan=bool(self.vectors))
+        self.element.directives = {each.along: each for each in parts}
+        partials = [each for each in parts if isinstance(each, Partial) and each.rows_axis]
+        self.rows_at_once = {each.rows_axis: each.count for each in partials}
 
     def statements(self, opened: int = 0) -> tuple[nest.Statement, ...]:
         """Return the whole nest, inside of loops over the first ``opened`` axes of the result."""
@@ -75,15 +75,15 @@ class _Lowering:
         reads += result.epilogue.operands if result.epilogue is not None else ()
         for buffer in (result.to, *(load.buffer for load in reads)):
             if buffer.name not in {*self.element.stored, *self.sizes}:
-                before += self._stored(buffer, (0,) * len(buffer.shape))
+                before += self._declare_strides(buffer, (0,) * len(buffer.shape))
         for axis, by in self.splits.items():
             more, self.splits[axis] = declared(f"{axis}_by", by)
             before += more
-        before += [*self._computed_at(""), *self.element.open(result, self.ranges)]
+        before += [*self._computed_at(""), *self.element.bounds_at(result, self.ranges)]
         if self.registers:
             self.element.along = axes[-1].name
-            before += spread_factors(self.element, result)
-        after = self.element.finished(result) if result.to.name in self.vectors else ()
+            before += broadcast_factors(self.element, result)
+        after = self.element.epilogue_loop(result) if result.to.name in self.vectors else ()
         return (*before, *self._loops(result, axes), *after)
 
     def _loops(self, stage: Stage, axes: tuple[Axis, ...]) -> list[nest.Statement]:
@@ -109,7 +109,7 @@ class _Lowering:
         if not rest:
             return self._innermost(stage, axis, (start, stop))
         del self.ranges[axis.name]
-        body = [*self.element.open(stage, self.ranges, axis.name)]
+        body = [*self.element.bounds_at(stage, self.ranges, axis.name)]
         body += self._computed_at(axis.name) if axis.name not in self.splits else []
         body += self._loops(stage, rest)
         body = self._with_rerun(body) if axis is stage.axes[0] else body
@@ -126,17 +126,18 @@ class _Lowering:
         return statements
 
     def _with_rerun(self, body: list[nest.Statement]) -> list[nest.Statement]:
-        """Return the ``body`` of the outermost loop, and its source, without vectors, for NaN."""
-        watches = tuple((name, width) for width, name in self.element.watches.items())
-        if not watches:
+        """Return the ``body`` of the outermost loop; if its vectors met NaN, which they may lose,
+        the iteration is computed again without vectors."""
+        flags = tuple((name, width) for width, name in self.element.nan_flags.items())
+        if not flags:
             return body
         lowering = _Lowering(self.source, ())
         lowering.element.stored = self.element.stored
         slow = lowering.statements(opened=1)
         return [
-            *(nest.Watch(name, width=width) for name, width in watches),
+            *(nest.RecordNaN(name, width=width) for name, width in flags),
             *body,
-            nest.IfNaN(watches, slow),
+            nest.IfNaN(flags, slow),
         ]
 
     # Stages
@@ -151,18 +152,19 @@ class _Lowering:
                 sizes = tuple(high - low for low, high in regions[0])
                 first, to = tuple(low for low, _ in regions[0]), stages[0].to
                 if place.size:
-                    statements += self._stored(replace(to, shape=sizes), first)
+                    statements += self._declare_strides(replace(to, shape=sizes), first)
                     aligned = place.name in self.vectors
                     statements.append(nest.Array(to.name, to.type, place.size, aligned))
                 else:
-                    statements += self._stored(to, (0,) * len(first))
+                    statements += self._declare_strides(to, (0,) * len(first))
                 statements += self._stage(stages[0], regions[0])
                 for stage in stages[1:]:
                     statements += self._in_place(stage, math.prod(sizes))
         return statements
 
-    def _stored(self, buffer: Buffer, first: tuple[Dim, ...]) -> list[nest.Statement]:
-        """Return the declarations of run-time strides; the buffer begins at index ``first``."""
+    def _declare_strides(self, buffer: Buffer, first: tuple[Dim, ...]) -> list[nest.Statement]:
+        """Return the declarations of the run-time strides of ``buffer``, and note all strides; the
+        array begins at index ``first``."""
         statements, strides = list[nest.Statement](), list(buffer.strides)
         for dim, stride in enumerate(strides):
             is_variable = isinstance(stride, Size) and str(stride) in stride.atoms
@@ -176,23 +178,21 @@ class _Lowering:
         """Return the loops that compute a region of a stage."""
         axes = [each for each in zip(stage.axes, region, strict=True) if not _is_open(*each)]
         unopened = [axis.name for axis, _ in axes]
-        statements = self.element.open(stage, unopened)
+        statements = self.element.bounds_at(stage, unopened)
         if not axes:
             return [*statements, *self._element(stage, ONE)]
         levels = []
         for axis, range_ in axes[:-1]:
             unopened.remove(axis.name)
-            levels.append((axis.name, range_, self.element.open(stage, unopened, axis.name)))
+            levels.append((axis.name, range_, self.element.bounds_at(stage, unopened, axis.name)))
         body = self._innermost(stage, *axes[-1])
         for name, (start, stop), bounds in reversed(levels):
             body = [nest.For(name, start, stop, (*bounds, *body))]
         return [*statements, *body]
 
     def _in_place(self, stage: Stage, total: Dim) -> list[nest.Statement]:
-        """Return the loop that overwrites a stage by a combination of its elements.
-
-        Rows lie one after the other, so one loop runs over all of them.
-        """
+        """Return the loop in which ``stage`` overwrites its buffer: one loop over all rows, which
+        follow one another in memory and have ``total`` elements."""
         at = self.element.offset(stage.to, [axis.at for axis in stage.axes])
         position = Size.named("i", 0, highest(total))
         self.element.along, self.element.flat = "i", at - position
@@ -212,7 +212,7 @@ class _Lowering:
             reduce = next(reductions(stage.value))
             before, stage = rows_in_parts(self.element, stage, reduce, self.rows_at_once[axis.name])
             return [*before, nest.For(axis.name, start, stop, tuple(self._element(stage, ONE)))]
-        low, high, is_vector = *inside(stage, axis.name, start, stop), name in self.vectors
+        low, high, is_vector = *range_inside(stage, axis.name, start, stop), name in self.vectors
         before, low = declared(f"{axis.name}_low", low) if not same(low, start) else ([], low)
         more, high = declared(f"{axis.name}_high", high) if not same(high, stop) else ([], high)
         statements, after = [*before, *more], list[nest.Statement]()
@@ -240,7 +240,7 @@ class _Lowering:
         vector, n = self.vectors.get(stage.to.name), high - low
         self.element.along = axis.name
         if vector is None:
-            body = [*self.element.open(stage, (), axis.name), *self._element(stage, ONE)]
+            body = [*self.element.bounds_at(stage, (), axis.name), *self._element(stage, ONE)]
             return [nest.For(axis.name, low, high, tuple(body), shared=axis.name in self.shared)]
         if vector.beyond:
             body = self._element(stage, LANES)
@@ -278,8 +278,8 @@ class _Lowering:
         statements, value = self.element.value(stage.value, width)
         vector, room = self.vectors.get(stage.to.name), None
         if vector is not None and vector.beyond:
-            statements, value = self.element.named(statements, value)
-            room = self._room(stage)
+            statements, value = self.element.as_variable(statements, value)
+            room = self._elements_to_end(stage)
         statements += self.element.store(stage, value, width, room=room)
         if stage.places is not None:
             at = self.element.stored_at(stage)
@@ -288,12 +288,13 @@ class _Lowering:
             statements.append(nest.Store(stage.places.name, at, place, stage.places.type))
         return statements
 
-    def _room(self, stage: Stage) -> Dim:
-        """Return the number of elements to the result's end: later stores overwrite them."""
+    def _elements_to_end(self, stage: Stage) -> Dim:
+        """Return the number of elements to the result's end: a vector may store so many, because
+        later stores overwrite those behind the row."""
         end = [stage.axes[0].extent, *(0 for _ in stage.axes[1:])]
         return self.element.offset(stage.to, end) - self.element.stored_at(stage)
 
 
 def _is_open(axis: Axis, range_: Range) -> bool:
-    """True if a range has one index, the variable of a loop that is already open."""
+    """True if ``range_`` is a single index: the variable of a loop that is already written."""
     return same(range_[0], axis.at) and same(range_[1] - range_[0], 1)

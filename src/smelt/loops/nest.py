@@ -150,7 +150,7 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Watch:
+class RecordNaN:
     """Record in ``name`` the lanes where ``of`` is NaN; without ``of``, declare ``name`` as 0."""
 
     name: str
@@ -160,9 +160,9 @@ class Watch:
 
 @dataclass(frozen=True)
 class IfNaN:
-    """``then`` if one of ``watches``, pairs of variable and width, has recorded a NaN."""
+    """``then`` if one of ``flags``, pairs of variable and width, has recorded a NaN."""
 
-    watches: tuple[tuple[str, str], ...]
+    flags: tuple[tuple[str, str], ...]
     then: tuple[Statement, ...]
 
 
@@ -179,5 +179,5 @@ class Store:
 
 
 Statement: TypeAlias = (
-    For | If | When | Index | Declare | Lines | Assign | Keep | Array | Watch | IfNaN | Store
+    For | If | When | Index | Declare | Lines | Assign | Keep | Array | RecordNaN | IfNaN | Store
 )

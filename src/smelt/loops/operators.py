@@ -158,7 +158,7 @@ class Monoid:
     - ``identity``: the number that leaves every result unchanged. For integer types, an
       infinity means the highest or lowest number.
     - ``repeats``: combining an element twice gives the same result.
-    - ``watches``: ``combine`` of vectors loses NaN, so elements must be checked for NaN.
+    - ``loses_nan``: ``combine`` of vectors loses NaN, so elements must be checked for NaN.
     """
 
     name: str
@@ -166,7 +166,7 @@ class Monoid:
     in_loop: Operator
     identity: float = 0
     repeats: bool = False
-    watches: bool = False
+    loses_nan: bool = False
 
     def start(self, type_: ElementType) -> float:
         """Return the identity among the numbers of a type: 127 of int8 for positive infinity."""
@@ -180,7 +180,7 @@ SUM = Monoid("sum", ADD, ADD)
 SUM_WRAPPED = Monoid("sum, wrapped", ADD_WRAPPED, ADD_WRAPPED)
 PRODUCT = Monoid("product", MULTIPLY, MULTIPLY, 1)
 PRODUCT_WRAPPED = Monoid("product, wrapped", MULTIPLY_WRAPPED, MULTIPLY_WRAPPED, 1)
-LARGEST = Monoid("largest", LARGER, LARGER_SO_FAR, -math.inf, repeats=True, watches=True)
+LARGEST = Monoid("largest", LARGER, LARGER_SO_FAR, -math.inf, repeats=True, loses_nan=True)
 SMALLEST = Monoid("smallest", SMALLER, SMALLER_SO_FAR, math.inf, repeats=True)
 LARGEST_INTEGER = Monoid("largest integer", LARGER_INTEGER, LARGER_INTEGER, -math.inf, True)
 SMALLEST_INTEGER = Monoid("smallest integer", SMALLER_INTEGER, SMALLER_INTEGER, math.inf, True)

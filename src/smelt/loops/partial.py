@@ -23,7 +23,7 @@ def reduced_in_parts(
 
     - InLanes: a sum in the lanes of vectors.
     - RowFunction: a call per row.
-    - Partial: ``count`` partial results, combined after each row, or with ``around`` at the end.
+    - Partial: ``count`` partial results, combined after each row, or ``after_all_loops``.
     """
     outer, inner = reduce.axes[:-1], reduce.axes[-1]
     if isinstance(directive, InLanes):
@@ -38,11 +38,11 @@ def reduced_in_parts(
         )
         if not outer:
             return [nest.Assign(total.name, row_result)]
-        statements, value = element.named([], row_result)
+        statements, value = element.as_variable([], row_result)
         return element.loops(outer, [*statements, _combined(element, reduce, value, total)])
     start, count = _start(element, reduce, directive.count), directive.count
     first, second = (nest.Read(element.lane, lane, element.type) for lane in (0, 1))
-    if directive.around:
+    if directive.after_all_loops:
         fill = [*element.loops(outer, _fill(element, reduce, count, inner))]
         return [*start, *fill, *_joined(element, reduce, count, 1), nest.Assign(total.name, first)]
     row = nest.Name("row") if outer else total
@@ -59,9 +59,10 @@ def reduced_in_parts(
 def rows_in_parts(
     element: Element, stage: Stage, reduce: Reduce, count: int
 ) -> tuple[list[nest.Statement], Stage]:
-    """Return the loops that reduce short rows of neighbors together, and the stage that reads them.
+    """Return the loops that reduce adjacent short rows together, and the stage that reads them.
 
-    Several rows are read at once as one long row, reduced to ``count`` partial results; the stage
+    The rows are read as one long row, reduced to ``count`` partial results. The extent of the
+    stage's last axis divides ``count``, so partial results of different rows never mix. The stage
     reads the partial result of its own row.
     """
     (*outer, inner), last = reduce.axes, stage.axes[-1]
@@ -115,7 +116,7 @@ def _in_lanes(
     if not isinstance(extent, int) or extent % MOST_LANES:
         element.along = "end"
         ending = _at(reduce, {k: Size.named("end", 0, highest(extent))})
-        before, end = element.named(*element.value(ending.body, LANES))
+        before, end = element.as_variable(*element.value(ending.body, LANES))
         start += [nest.Index("end", extent - VECTOR), *before]
         last_lanes = nest.Call(
             LAST_LANES, (end, nest.Constant(extent - vectors_end, type_)), type_, LANES
@@ -135,7 +136,7 @@ def _in_lanes(
 
 
 def _at(reduce: Reduce, places: Mapping[str, Dim]) -> Reduce:
-    """Return ``reduce`` with the indices ``places`` for axes by name."""
+    """Return ``reduce`` with the axes named in ``places`` replaced by these indices."""
     keep = at_place(reduce.keep, places) if reduce.keep is not None else None
     return replace(reduce, body=at_place(reduce.body, places), keep=keep)
 

@@ -61,13 +61,13 @@ def _print(statement: nest.Statement, body: Body) -> None:
         case nest.Assign(name, value):
             text = _bare(value) if isinstance(value, int | Size) else value_text(value)
             body.line(f"{name} = {text};")
-        case nest.Watch(name, "", width):
+        case nest.RecordNaN(name, "", width):
             body.line(f"{MASKS[width]} {name} = {'0' if width == ONE else '{ 0 }'};")
-        case nest.Watch(name, of, width):
+        case nest.RecordNaN(name, of, width):
             cast = "" if width == ONE else f"({MASKS[width]})"
             body.line(f"{name} |= {cast}({of} != {of});")
-        case nest.IfNaN(watches, then):
-            _print_if_nan(watches, then, body)
+        case nest.IfNaN(flags, then):
+            _print_if_nan(flags, then, body)
         case nest.Store():
             _print_store(statement, body)
 
@@ -113,11 +113,11 @@ def _print_variable(made: nest.Index | nest.Array | nest.Declare | nest.Lines, b
 
 
 def _print_if_nan(
-    watches: tuple[tuple[str, str], ...], then: tuple[nest.Statement, ...], body: Body
+    flags: tuple[tuple[str, str], ...], then: tuple[nest.Statement, ...], body: Body
 ) -> None:
-    """Write ``then`` for the case that a lane of ``watches`` is not 0."""
+    """Write ``then`` for the case that a lane of ``flags`` is not 0."""
     body.line("int lost = 0;")
-    for name, width in watches:
+    for name, width in flags:
         if width == ONE:
             body.line(f"lost |= {name};")
             continue

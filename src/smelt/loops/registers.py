@@ -27,18 +27,20 @@ from smelt.loops.element import Element
 from smelt.loops.operators import LANES, MULTIPLY_ADD, ONE, Operator
 from smelt.program.run_sizes import Size
 
-SPREAD = Operator("spread", "{0} - __extension__(vec){{ 0 }}", lambda v: v)
+BROADCAST = Operator("broadcast", "{0} - __extension__(vec){{ 0 }}", lambda v: v)
 """A number in each lane. ``+ 0`` would be an addition, because it changes -0; ``- 0`` is none."""
 
 
-def spread_factors(element: Element, stage: Stage) -> list[nest.Statement]:
-    """Return the declarations of vectors of the numbers that stay the same in all loops of
-    ``stage``: its start and, without a reduction, its factors.
+def broadcast_factors(element: Element, stage: Stage) -> list[nest.Statement]:
+    """Return the declarations of vectors that hold one number in all lanes.
+
+    The numbers are those that are the same in all loops of ``stage``: its start and, without a
+    reduction, its factors.
     """
     if isinstance(stage.value, Reduce):
         assert stage.value.start is not None
-        return _spread(element, [stage.value.start])
-    return _spread(element, loads(stage.value))
+        return _broadcast(element, [stage.value.start])
+    return _broadcast(element, loads(stage.value))
 
 
 def block(element: Element, stage: Stage, axis: Axis) -> list[nest.Statement]:
@@ -52,12 +54,12 @@ def block(element: Element, stage: Stage, axis: Axis) -> list[nest.Statement]:
     chain = value.body if isinstance(value, Reduce) else value
     start = value.start if isinstance(value, Reduce) else _chain(value)[0]
     assert isinstance(start, Load)
-    first = element.spread[start]
+    first = element.broadcast[start]
     statements: list[nest.Statement] = [
         nest.Declare(name.name, first, element.type, LANES, changes=True) for name in sums
     ]
     if isinstance(value, Reduce):
-        inner = _spread(element, loads(chain), keep=True)
+        inner = _broadcast(element, loads(chain), keep=True)
         inner += _multiply(element, chain, axis, sums)
         statements += element.loops(value.axes, inner)
     else:
@@ -67,17 +69,23 @@ def block(element: Element, stage: Stage, axis: Axis) -> list[nest.Statement]:
     return statements
 
 
-def _spread(element: Element, read: Iterable[Load], *, keep: bool = False) -> list[nest.Statement]:
-    """Return the declarations of vectors of those of ``read`` that do not vary along vectors."""
+def _broadcast(
+    element: Element, read: Iterable[Load], *, keep: bool = False
+) -> list[nest.Statement]:
+    """Return the declarations of vectors for the loads ``read`` that do not depend on the innermost
+    axis.
+
+    ``keep``: tell the compiler to keep each vector in a register.
+    """
     statements = list[nest.Statement]()
     for load in dict.fromkeys(read):
         if not any(isinstance(each, Size) and element.along in each.atoms for each in load.index):
             _, number = element.value(load, ONE)
-            name = f"w{len(element.spread)}"
-            spread = nest.Call(SPREAD, (number,), element.type, LANES)
-            statements.append(nest.Declare(name, spread, element.type, LANES, changes=keep))
+            name = f"w{len(element.broadcast)}"
+            vector = nest.Call(BROADCAST, (number,), element.type, LANES)
+            statements.append(nest.Declare(name, vector, element.type, LANES, changes=keep))
             statements += [nest.Keep(name)] if keep else []
-            element.spread[load] = nest.Name(name, LANES)
+            element.broadcast[load] = nest.Name(name, LANES)
     return statements
 
 
@@ -98,7 +106,7 @@ def _multiply(
         statements.append(nest.Declare(v.name, read, element.type, LANES, changes=shared))
         statements += [nest.Keep(v.name)] if shared else []
         for row, weight in steps[load]:
-            operands = (element.spread[weight], v, sums[row])
+            operands = (element.broadcast[weight], v, sums[row])
             sum_ = nest.Call(MULTIPLY_ADD, operands, element.type, LANES)
             statements.append(nest.Assign(sums[row].name, sum_))
     return statements

@@ -76,10 +76,10 @@ def _unrolled(algorithm: Algorithm, directive: Unroll) -> Algorithm:
 
 
 def _doubled(algorithm: Algorithm, directive: Doubling) -> Algorithm:
-    """Return the algorithm with passes over a stage, each of wider windows than the pass before.
+    """Return the algorithm with passes over a stage that combine ever wider windows of columns.
 
-    Windows of 1, 2, 4, ... columns are combined from two of the pass before. This needs a monoid
-    such as the maximum, in which an element may count twice.
+    A pass combines two or three windows of the pass before, which may overlap: window sizes are
+    1, 3, 9, ... This needs a monoid such as the maximum, in which an element may count twice.
     """
     reduction, along, load = _reduction_along(algorithm, directive.along)
     assert reduction.monoid.repeats
@@ -108,7 +108,10 @@ def _chain(
 
 
 def _passes(extent: int) -> Iterator[tuple[int, ...]]:
-    """Yield the places that each pass combines, until a window has ``extent`` elements."""
+    """Yield the first columns of the windows that each pass combines.
+
+    ``(0, 1, 2)``, then ``(0, 3, 6)`` combine 9 columns. The last window has ``extent`` elements.
+    """
     if extent == 1:
         yield (0,)
     size = 1

@@ -13,7 +13,7 @@ from smelt.program.run_sizes import Dim, Size
 
 MOST_LANES = 16
 VECTOR = Size.named(LANES, 8, MOST_LANES)
-"""The elements of each width; the lanes are known to the preprocessor."""
+"""The number of lanes of a vector, 8 to ``MOST_LANES``, which the C preprocessor knows."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class Split:
 class ComputeAt:
     """Compute stage ``name`` within the loop over blocks of ``axis``, in an array of ``size``.
 
-    Without an axis, the stage is computed once, before all loops. With size 0, its buffer exists.
+    Without an axis, the stage is computed once, before all loops. Size 0: the stage has a buffer
+    already, and gets no array.
     """
 
     name: str
@@ -101,15 +102,15 @@ class Registers:
 class Partial:
     """Reduce along ``along``, the innermost axis, to ``count`` results, which are combined at last.
 
-    Element i is combined with partial result i % ``count``. ``around``: the partial results are
-    combined after all loops of the reduction, not after each row. ``beside``: the result's last
-    axis, whose short rows are read at once; ``count`` is a multiple of its extent.
+    Element i is combined with partial result i % ``count``. ``after_all_loops``: partial results
+    are combined after all loops of the reduction, not after each row. ``rows_axis``: the result's
+    last axis, if the short rows along it are read as one; ``count`` is a multiple of its extent.
     """
 
     along: str
     count: int
-    around: bool = False
-    beside: str = ""
+    after_all_loops: bool = False
+    rows_axis: str = ""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def _as_declared(program: Program, instruction: Instruction, output: int, axis: 
 def _larger_branch(
     program: Program, instruction: Instruction, output: int, axis: int
 ) -> int | None:
-    """Return the larger of the bounds that the branches of an If have; a run takes one of them."""
+    """Return the larger of the bounds of both branches of an If."""
     bodies = [body.program for body in instruction.bodies]
     return max(highest(body.slots[body.outputs[output]].sizes[axis]) for body in bodies)
 
@@ -92,4 +92,5 @@ CAPACITIES: Mapping[str, Capacity] = {
     "Loop": _loop_result_bound,
     "If": _larger_branch,
 }
-"""The bound by operator. If an operand holds the size, the model or ``--dim`` must bound it."""
+"""Operator to a function of program, instruction, output and axis that returns an upper bound of
+that size; None if only the model or ``--dim`` can bound it."""

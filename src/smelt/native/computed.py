@@ -1,4 +1,4 @@
-"""Predicates: whether an instruction has a kernel, now or once open sizes are bound."""
+"""Predicates: whether an instruction has a kernel, now or once symbolic sizes are bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from smelt.program.size_expressions import size_in
 SizeOf: TypeAlias = Callable[[Dim], Dim | Size]
 
 ANY_SIZE = 8
-"""A number that stands for an open size where its value does not matter."""
+"""A number to try in place of a symbolic size where the value does not matter."""
 
 MOST = 1 << 24
 """The assumed upper bound of a data-dependent size whose capacity is not known yet."""
@@ -49,12 +49,11 @@ def is_computed(program: Program, instruction: Instruction) -> bool:
 
 
 def is_computed_with_bound_sizes(program: Program, instruction: Instruction) -> bool:
-    """True if a kernel computes the instruction after each open size has a number.
+    """True if a kernel computes the instruction once each symbolic size is bound to a number.
 
-    The check takes ``ANY_SIZE`` for each open size.
-
-    Kernels refuse types, ranks and attributes, hardly ever a size. If a kernel refuses the real
-    size, the bound program has no kernel for it, and the caller has to fall back to NumPy.
+    The check binds all of them to ``ANY_SIZE``, because kernels refuse types, ranks and attributes,
+    hardly ever a size. If a kernel refuses the real size after all, the caller must fall back to
+    NumPy.
     """
     return _is_computed_with(program, instruction, lambda dim: ANY_SIZE)
 
@@ -87,7 +86,7 @@ def _in_run(dim: Dim, sizes: Sizes) -> Dim | Size:
 
 
 def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeOf) -> bool:
-    """True if a kernel computes the instruction after ``size_of`` has replaced each open size."""
+    """True if a kernel computes the instruction with ``size_of(dim)`` for each symbolic size."""
     before = {number: program.slots[number] for number in _open_slots(program, instruction)}
     for number, slot in before.items():
         shape = tuple(dim if isinstance(dim, int) else size_of(dim) for dim in slot.shape)
@@ -100,7 +99,7 @@ def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeO
 
 
 def _open_slots(program: Program, instruction: Instruction) -> list[int]:
-    """Return the slots of an instruction that have open sizes, each once."""
+    """Return the slots of an instruction that have symbolic sizes, each once."""
     used = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
     return [
         slot

@@ -37,8 +37,8 @@ def to_json(
 ) -> bytes:
     """Return the interface of ``model``, compiled as library ``name``, as the bytes of the file.
 
-    ``program`` has the sizes that a run receives and returns. ``files`` are the library's files;
-    their digests show later whether a file was changed.
+    ``program`` lists the run-time sizes that callers pass and get back. ``files`` are the library's
+    files; their digests show later whether a file was changed.
     """
     interface = interface_of(model)
     limits = [index_range(value, {}) for value in model.graph.inputs]
@@ -83,7 +83,11 @@ def _entry(port: Port, limits: Range | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class InterfaceFile:
-    """The contents of the interface file."""
+    """The contents of the interface file.
+
+    ``ranges`` has the valid indices of integer inputs, by name. ``sizes`` are the bounds of the
+    run-time sizes that callers pass, ``lengths`` of those that a run returns.
+    """
 
     name: str
     interface: Interface

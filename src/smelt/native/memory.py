@@ -70,7 +70,7 @@ def _planned_memory(program: Program, alignment: int, parts: int) -> MemoryPlan:
     """
 
     def needs(instruction: Instruction) -> Needs:
-        """Return the storage needs of an instruction, with scratch space for each of its shards."""
+        """Return the storage needs of an instruction, with scratch space for each shard."""
         whole = needs_of(program, instruction)
         return shared_needs(whole, parts_of(program, instruction, parts), alignment)
 

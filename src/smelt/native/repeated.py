@@ -12,5 +12,5 @@ def is_repeated(array: np.ndarray) -> bool:
 
 
 def once(array: np.ndarray) -> np.ndarray:
-    """Return ``array`` with size 1 along each dim of stride 0."""
+    """Return ``array`` without its repetitions: with size 1 along each dim of stride 0."""
     return array[tuple(slice(None if stride else 1) for stride in array.strides)]

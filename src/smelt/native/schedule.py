@@ -88,10 +88,10 @@ def planned(
     """Return ``program`` with the engine's kernels and in execution order; the argument is
     consumed.
 
-    ``choices`` replace operators by those with better kernels on this machine. ``groups`` fuse the
-    instructions that remain after epilogues are fused. If the memory peak is below ``enough``
-    bytes, no better order is searched. ``integers``, ``fixed_point`` and errors are as in
-    ``ordered``.
+    ``choices`` are program passes that replace operators by those with better kernels on this
+    machine. ``groups`` are passes that fuse the instructions left after epilogues are fused. If the
+    memory peak is below ``enough`` bytes, no better order is searched. ``integers``,
+    ``fixed_point`` and errors are as in ``ordered``.
     """
     note_conditions(program)
     fold_movement(program)
@@ -129,7 +129,7 @@ def check(program: Program, target: str) -> None:
 def _scheduled_program(program: Program, enough: int) -> Program:
     """Return ``program`` in execution order; ``enough`` is as in ``planned``.
 
-    The memory of a body is planned before that of its caller, whose plan has room for it.
+    Bodies come first: the arena of a body is scratch space of the instruction that runs it.
     """
     for body in program.bodies:
         body.program = _scheduled_program(body.program, enough)

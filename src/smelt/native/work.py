@@ -10,7 +10,9 @@ from smelt.program.instruction import Instruction, Program
 
 
 class KernelWork(TypedDict):
-    """The work of one instruction: its node, multiply-adds and bytes of its tensors.
+    """The work of one instruction; ``origin`` names its source nodes.
+
+    Bytes are those of its tensors, each once.
 
     Targets that know a CPU's costs add an estimate of machine ``instructions``, None if unknown.
     """

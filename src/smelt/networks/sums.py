@@ -20,7 +20,7 @@ from smelt.networks.compile import compiled_model, model_of
 from smelt.networks.equations import dims_of, equation_of, type_over
 from smelt.networks.shared_products import FIRST_LABEL, SharedProducts
 from smelt.operators.contraction import Equation
-from smelt.operators.contraction_paths import Optimize, find_path, named
+from smelt.operators.contraction_paths import Optimize, find_path, with_default_finder
 from smelt.operators.semiring import semiring_of
 from smelt.targets.base import Artifact, Target
 from smelt.targets.registry import find_target
@@ -183,7 +183,7 @@ def _planned(
     With ``auto``, paths of ``greedy`` are tried, too: they often share more products.
     """
     plans: list[tuple[SharedProducts, list[list[int]]]] = []
-    for finder in (optimize, "greedy") if named(optimize) == "auto" else (optimize,):
+    for finder in (optimize, "greedy") if with_default_finder(optimize) == "auto" else (optimize,):
         shared = SharedProducts(operands)
         roots = [
             [

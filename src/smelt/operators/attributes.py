@@ -24,7 +24,7 @@ def int_of(attributes: Attributes, name: str) -> int:
 
 
 def ints_of(attributes: Attributes, name: str) -> tuple[int, ...]:
-    """Return the values of an INTS attribute, which JSON delivers as a list."""
+    """Return the values of an INTS attribute, a tuple, or a list if it was read from JSON."""
     value = attributes[name]
     assert isinstance(value, tuple | list)
     return tuple(int(item) for item in value)

@@ -136,6 +136,7 @@ def _bits_of_float(b: Builder, x: ir.Value, form: Format) -> ir.Value:
     # A reciprocal tells -0 from 0.
     reciprocal = b.op("Div", b.constant(np.float64(1)), as_double)
     negative = b.op("Or", b.op("Less", as_double, zero), b.op("Less", reciprocal, zero))
+    # The sign of a double is the sign bit of int64.
     sign = -(1 << 63) if form.mantissa > 23 else 1 << form.exponent + form.mantissa
     return b.op("Add", bits, b.op("Mul", _cast(b, negative, INT64), b.const_i64(sign)))
 
@@ -153,7 +154,8 @@ def _exponent(b: Builder, magnitude: ir.Value, form: Format, lowest: int) -> ir.
 def _corrected(
     b: Builder, significand: ir.Value, exponent: ir.Value, lowest: int
 ) -> tuple[ir.Value, ir.Value]:
-    """Build significand and exponent, corrected where the logarithm is off by one."""
+    """Build significand and exponent of doubles, corrected where rounding of the logarithm made the
+    exponent wrong by one: the significand of a normal number is from 2^52 to 2^53."""
     high = b.op("GreaterOrEqual", significand, b.constant(np.float64(2.0**53)))
     low = b.op("Less", significand, b.constant(np.float64(2.0**52)))
     low = b.op("And", low, b.op("Greater", exponent, b.const_i64(lowest)))

@@ -150,7 +150,8 @@ def _is_typed(operator: Definition, node: ir.Node) -> bool:
 
 
 def _formal(operator: Definition, index: int, value: ir.Value | None) -> ir.Value:
-    """Return the parameter for input ``index``: its name, dtype and rank; sizes unknown."""
+    """Return the function's parameter for input ``index``, of the dtype and rank of ``value``, with
+    unknown sizes."""
     names = operator.inputs
     name = names[index].rstrip("?") if index < len(names) else f"{names[-1]}{index}"
     if value is None:

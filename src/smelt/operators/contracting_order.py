@@ -18,14 +18,15 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Side:
-    """The shape of an operand, its free dims, and the cost of moving it."""
+    """One operand of a product: its shape, and its free dims, which are neither batch nor
+    contracting dims."""
 
     shape: Sequence[Dim]
     free: Sequence[int]
 
     def is_readable(self, contracting: Sequence[int]) -> bool:
-        """True if a product reads the operand without a copy, summing in this order."""
-        return is_run(self.shape, self.free) and is_run(self.shape, contracting)
+        """True if a product can sum over ``contracting``, in this order, without a copy."""
+        return are_contiguous(self.shape, self.free) and are_contiguous(self.shape, contracting)
 
     @property
     def elements(self) -> int:
@@ -36,7 +37,7 @@ class Side:
         return max(count, 1)
 
 
-def is_run(shape: Sequence[Dim], dims: Sequence[int]) -> bool:
+def are_contiguous(shape: Sequence[Dim], dims: Sequence[int]) -> bool:
     """True if ``dims`` are contiguous in this order; dims of size 1 are ignored."""
     long_dims = [
         dim for dim in range(len(shape)) if not (isinstance(shape[dim], int) and shape[dim] == 1)

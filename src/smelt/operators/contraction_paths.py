@@ -33,9 +33,9 @@ Optimize: TypeAlias = str | bool | Path | Finder | Any
 ``auto``, for callers of NumPy and opt_einsum."""
 
 FEW_PRODUCTS, THOROUGH = 10**10, "auto-hq"
-"""The finder THOROUGH, whose search takes seconds, is also tried if the path of ``auto`` needs more
-products than FEW_PRODUCTS, which take a second or more of a run. For a network of 20 sites with two
-operators between two states, ``auto`` needs 4e11 products, and the best path 7e4."""
+"""If the path of ``auto`` needs more multiplications than ``FEW_PRODUCTS``, a second or more of a
+run, the finder ``THOROUGH`` is tried, too; its search takes seconds. For a network of 20 sites with
+two operators between two states, ``auto`` needs 4e11 multiplications, and the best path 7e4."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def find_path(
     return found_path(equation, sizes, optimize, memory_limit).pairs
 
 
-def named(optimize: Optimize) -> Optimize:
+def with_default_finder(optimize: Optimize) -> Optimize:
     """Return ``optimize``, with ``auto`` in place of True, False and None."""
     return "auto" if optimize is None or isinstance(optimize, bool) else optimize
 
@@ -75,7 +75,7 @@ def found_path(
     contract all operands, or a tree of another network.
     """
     count = len(equation.terms)
-    optimize = named(optimize)
+    optimize = with_default_finder(optimize)
     if is_tree(optimize):
         return _of_tree(optimize, equation, sizes)
     if not isinstance(optimize, str) and not callable(optimize) and not hasattr(optimize, "search"):
@@ -108,8 +108,8 @@ def found_path(
 def _of_tree(tree: Any, equation: Equation, sizes: Mapping[str, Dim]) -> FoundPath:
     """Return the path and the slices of a ``ContractionTree`` of cotengra.
 
-    Labels of the tree are matched by their place in the operands. Raises UsageError E658 for a tree
-    of another network, or with a slice that was replaced by one of its indices.
+    Labels of the tree are matched with those of ``equation`` by their place in the operands. Raises
+    UsageError E658 for a tree of another network, or one that keeps a single index of a label.
     """
     terms = [tuple(term) for term in tree.inputs]
     ours = [tuple(term) for term in equation.terms]

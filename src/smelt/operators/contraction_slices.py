@@ -18,7 +18,13 @@ from smelt.errors import UsageError
 from smelt.ir.same_shape import Dim
 from smelt.operators.contraction import Equation, counts_of
 from smelt.operators.contraction_finders import tree_from_path
-from smelt.operators.contraction_paths import FoundPath, Optimize, Path, found_path, named
+from smelt.operators.contraction_paths import (
+    FoundPath,
+    Optimize,
+    Path,
+    found_path,
+    with_default_finder,
+)
 from smelt.operators.contraction_steps import COMBINE, DIAGONAL, DOT, REDUCE, plan_of
 
 
@@ -49,7 +55,7 @@ def slices_of(
     do not. Symbolic dims count as ``UNKNOWN_SIZE``. Raises UsageError E658 with the smallest size
     reached if no slices fit.
     """
-    optimize = named(optimize)
+    optimize = with_default_finder(optimize)
     found: FoundPath | None = None
     try:
         found = found_path(equation, sizes, optimize, limit)
@@ -95,11 +101,12 @@ def _greedy(
     limit: int,
     found: FoundPath | None,
 ) -> tuple[Slices, Cost]:
-    """Return slices over the labels of ``found`` and those that help most, and their cost.
+    """Return slices over the labels of ``found``, and over more labels until ``limit`` is kept; and
+    their cost.
 
-    A finder that is named is asked again for a path of each slice; objects keep their path, since
-    those of opt_einsum serve one equation. The cost is above ``limit`` if slices do not help, or
-    sizes are symbolic.
+    Each time, the label of least cost is added. If ``optimize`` is a name, the finder searches a
+    new path for each set of slices; an object keeps its path, since an optimizer of opt_einsum
+    serves one equation. The cost is above ``limit`` if slices do not help, or sizes are symbolic.
     """
     found = found_path(equation, sizes, optimize) if found is None else found
     labels = found.sliced
@@ -165,8 +172,8 @@ def cost_of(
 ) -> Cost:
     """Return the cost of the contraction by ``path`` in slices of ``labels``.
 
-    The size counts the largest array in memory: a sliced operand, or a result of a step but the
-    last.
+    ``elements`` is the size of the largest array: the part of a sliced operand, or the result of a
+    step other than the last.
     """
     counts = counts_of(sizes)
     sliced = without_labels(equation, labels)

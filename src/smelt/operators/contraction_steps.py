@@ -28,8 +28,8 @@ DIAGONAL, SQUEEZE, REDUCE, DOT, COMBINE, TRANSPOSE = (
 
 @dataclass(frozen=True)
 class Step:
-    """One step: ``inputs`` number operands, then results in order; ``labels`` are those of its
-    result.
+    """One step: ``inputs`` are numbers of operands (0 to n - 1) or of results of earlier steps (n,
+    n + 1, ...); ``labels`` are those of its result.
 
     ``axes`` are the result dim of each dim (Diagonal), the removed dims (Squeeze, Reduce), or the
     permutation (Transpose). ``dims`` are those of a DotGeneral: contracting and batch dims of each
@@ -71,7 +71,7 @@ class _Planner:
         return prod(size if isinstance(size, int) else UNKNOWN_SIZE for size in sizes)
 
     def diagonal(self, number: int) -> int:
-        """Return the operand with repeated labels merged into diagonals."""
+        """Return the number of the operand with repeated labels merged into diagonals."""
         labels = self.labels[number]
         once = tuple(dict.fromkeys(labels))
         if len(once) == len(labels):
@@ -80,7 +80,7 @@ class _Planner:
         return self.add(DIAGONAL, (number,), once, axes=axes)
 
     def summed(self, number: int, kept_labels: set[str]) -> int:
-        """Return the operand summed over labels that are not ``kept_labels``."""
+        """Return the number of the operand summed over labels that are not ``kept_labels``."""
         labels = self.labels[number]
         axes = tuple(i for i, label in enumerate(labels) if label not in kept_labels)
         if not axes:
@@ -150,7 +150,7 @@ def _planned(
 ) -> tuple[tuple[Step, ...], int]:
     """Return the result of ``plan_of``, cached; ``size_items`` are the items of ``sizes``.
 
-    ``alive`` has the number of each operand after its preparation, then of each product.
+    In the code, ``alive`` lists the number of each prepared operand, then of each product.
     """
     sizes = dict(size_items)
     # Labels of size 0 are kept until the end, then summed.

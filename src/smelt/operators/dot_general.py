@@ -142,7 +142,7 @@ def body(
     output = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
     semiring = semiring_of(attributes["semiring"])
     sum_type = _body_type(accumulator((lhs.dtype, rhs.dtype), output))
-    if semiring.is_of_truths:
+    if semiring.is_of_booleans:
         sum_type = ir.DataType.BOOL
     parts = groups(attributes, len(lhs.shape), len(rhs.shape))
     left, right = b.cast(lhs, sum_type), b.cast(rhs, sum_type)

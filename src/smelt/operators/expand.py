@@ -146,7 +146,8 @@ def _drop_imports(model: ir.Model) -> None:
 
 
 def _is_bare(node: ir.Node, model: ir.Model) -> bool:
-    """True if ``node`` is of a declared operator that no runtime has and no function defines."""
+    """True if no ONNX runtime can run ``node``: its operator is declared here, without a kernel of
+    a runtime and without a function in the model."""
     operator = find(node.domain, node.op_type) if node.domain else None
     return (
         operator is not None

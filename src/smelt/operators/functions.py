@@ -93,7 +93,7 @@ class _Attachment:
         return bare
 
     def definition_of(self, node: ir.Node) -> Definition | None:
-        """Return the definition to use for ``node``, or None."""
+        """Return the definition whose body replaces ``node``; None if the node stays."""
         if node.domain:
             return find(node.domain, node.op_type)
         if not self.fill_gaps:

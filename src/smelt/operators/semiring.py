@@ -26,14 +26,14 @@ class Plus:
     """The kinds of NumPy's element types that the operator takes; ``V`` stands for bfloat16."""
 
 
-NUMBERS, FLOATS, TRUTHS = "iufV", "fV", "b"
+NUMBERS, FLOATS, BOOLEANS = "iufV", "fV", "b"
 COMPLEX = "c"
 PLUS: Mapping[str, Plus] = {
     "Add": Plus(np.add, "ReduceSum", 0.0, NUMBERS + COMPLEX),
     "Max": Plus(np.maximum, "ReduceMax", -math.inf, NUMBERS),
     "Min": Plus(np.minimum, "ReduceMin", math.inf, NUMBERS),
-    "Or": Plus(np.logical_or, "ReduceMax", 0.0, TRUTHS),
-    "And": Plus(np.logical_and, "ReduceMin", 1.0, TRUTHS),
+    "Or": Plus(np.logical_or, "ReduceMax", 0.0, BOOLEANS),
+    "And": Plus(np.logical_and, "ReduceMin", 1.0, BOOLEANS),
     "LogAddExp": Plus(np.logaddexp, "ReduceLogSumExp", -math.inf, FLOATS),
 }
 TIMES: Mapping[str, Callable[..., np.ndarray]] = {
@@ -77,7 +77,7 @@ class Semiring:
                     fix=f"use one of {', '.join(table)}",
                     why="the operator is not one that smelt knows in this place",
                 )
-        if (self.times in ("And", "Or")) != self.is_of_truths:
+        if (self.times in ("And", "Or")) != self.is_of_booleans:
             why = f"{self.plus} and {self.times} are not of the same elements"
             raise UsageError(
                 "E657",
@@ -105,7 +105,7 @@ class Semiring:
             ("zero", self.zero, PLUS[self.plus].ufunc),
             ("one", self.one, TIMES[self.times]),
         ):
-            sample = np.array([False, True] if self.is_of_truths else [0.0, 1.0, 2.0])
+            sample = np.array([False, True] if self.is_of_booleans else [0.0, 1.0, 2.0])
             combined = combine(np.asarray(neutral, sample.dtype), sample)
             if not np.array_equal(combined, sample):
                 name = self.plus if role == "zero" else self.times
@@ -118,9 +118,9 @@ class Semiring:
                 )
 
     @property
-    def is_of_truths(self) -> bool:
+    def is_of_booleans(self) -> bool:
         """True if its elements are booleans."""
-        return PLUS[self.plus].kinds == TRUTHS
+        return PLUS[self.plus].kinds == BOOLEANS
 
     @property
     def reduction(self) -> str:
@@ -155,7 +155,11 @@ class Semiring:
 
     @property
     def bound(self) -> str | None:
-        """Return the operator that turns the reduction of no elements into ``zero``."""
+        """Return the operator that turns the reduction of no elements into ``zero``; None if ONNX's
+        reduction gives ``zero`` already.
+
+        For ``max_times``, ReduceMax of no elements is -inf, and Max with 0 makes it 0.
+        """
         if self.zero == PLUS[self.plus].neutral:
             return None
         return "Min" if self.plus == "Min" else "Max"
@@ -246,7 +250,9 @@ def semiring_on(text: object, dtype: np.dtype | None) -> Semiring:
         semiring = semiring_of(text)
     except UsageError as error:
         raise ValueError(error.what) from error
-    of_truths = dtype is not None and dtype.kind == TRUTHS and semiring == SEMIRINGS["sum_product"]
-    if dtype is not None and not of_truths and not semiring.takes(dtype):
+    of_booleans = (
+        dtype is not None and dtype.kind == BOOLEANS and semiring == SEMIRINGS["sum_product"]
+    )
+    if dtype is not None and not of_booleans and not semiring.takes(dtype):
         raise ValueError(f"the semiring {semiring} is not defined on {dtype}")
     return semiring

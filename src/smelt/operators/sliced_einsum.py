@@ -113,7 +113,10 @@ def _sliced(
     number: ir.Value,
     sliced: Mapping[str, int],
 ) -> list[ir.Value]:
-    """Build the parts of ``operands`` that slice ``number`` of the labels ``sliced`` reads."""
+    """Build the parts of ``operands`` that slice ``number`` of the labels ``sliced`` reads.
+
+    The index of a label is ``number / (product of the sizes before it) % size``.
+    """
     places, step = {}, 1
     for label, size in sliced.items():
         times, around = (b.constant(np.asarray(n, np.int64), f"{label}") for n in (step, size))

@@ -14,21 +14,21 @@ from smelt.ir import scope
 from smelt.ir.constants import Constants
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes.inference import ShapeInference
-from smelt.operators.onnxruntime.runtime_defects import WITHOUT_TAIL, reader_of_tail
+from smelt.operators.onnxruntime.runtime_defects import INACCURATE_TAILS, reader_of_relative_error
 
-OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)
+OPERATORS = frozenset(op_type for op_type, _ in INACCURATE_TAILS)
 
 
 def expand_inaccurate(model: ir.Model, shapes: ShapeInference) -> None:
-    """Expand each operator of ``WITHOUT_TAIL`` whose relative error a reader depends on."""
+    """Expand each operator of ``INACCURATE_TAILS`` whose relative error a reader depends on."""
     nodes = [node for node in scope.nodes(model) if not node.domain and node.op_type in OPERATORS]
-    inaccurate = [node for node in nodes if reader_of_tail(node.op_type, node.outputs[0])]
+    inaccurate = [node for node in nodes if reader_of_relative_error(node.op_type, node.outputs[0])]
     rewriter = Rewriter(model, shapes, Constants())
     for node in inaccurate:
         (result,) = node.outputs
         assert result.dtype is not None
         builder = rewriter.builder(node, [node], "written out")
-        expansion = WITHOUT_TAIL[node.op_type, result.dtype](builder, node.inputs, {})
+        expansion = INACCURATE_TAILS[node.op_type, result.dtype](builder, node.inputs, {})
         assert expansion is not None
         rewriter.replace(node, expansion, trust_shape=True)
     rewriter.flush()

@@ -37,7 +37,7 @@ def is_sum_product(instance: Instance) -> bool:
 def refusal(instance: Instance) -> str | None:
     """Return why the semiring is undefined on the instance's elements, None if it is defined."""
     semiring, kind = semiring_in(instance), result_type(instance).kind
-    if semiring.is_of_truths != (kind == "bool"):
+    if semiring.is_of_booleans != (kind == "bool"):
         return f"the semiring {semiring} of {kind}s"
     if semiring.plus == "LogAddExp" and kind != "float":
         return "logarithms of integers"

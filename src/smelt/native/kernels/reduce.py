@@ -147,7 +147,7 @@ def _schedule(cx: KernelContext, op: str, loops: Loops, to: Buffer, long: int) -
         return ()
     *_, inner = loops.where(True)
     if type_.kind == "float" and _has_short_rows(loops):
-        return (Partial(inner.name, LANES, around=True, beside=loops.axes[-1].name),)
+        return (Partial(inner.name, LANES, after_all_loops=True, rows_axis=loops.axes[-1].name),)
     if not loops.is_reduced[-1]:
         return (Outermost(to.name),)
     if type_.kind != "float" or surely_below(inner.extent, long):

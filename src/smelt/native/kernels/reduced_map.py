@@ -67,7 +67,7 @@ def schedule_of(loops: Loops, result: str) -> Schedule | None:
         in_pieces = (Split(last.name, min(PIECE, last.extent)), Outermost(result))
         return in_pieces if last.extent >= LANES // 2 else None
     if last.extent >= LANES:
-        return (Partial(last.name, LANES, around=True),)
+        return (Partial(last.name, LANES, after_all_loops=True),)
     fills_vectors = len(loops.where(True)) == 1 and kept and kept[-1].extent > LANES
     return (Unroll(last.name),) if fills_vectors else None
 

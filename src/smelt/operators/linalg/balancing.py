@@ -4,8 +4,9 @@ Rows and columns without off-diagonal elements are permuted to the ends. Each ot
 column are scaled by a power of two until their norms are similar. After LAPACK's ``gebal``: B.
 Parlett and C. Reinsch, "Balancing a matrix", 1969.
 
-Matrices are ``[batch, n + 1, n + 1]``, a list of the parts; their last row and column are zeros and
-stay in place. A number per row is ``[batch, n + 1, 1]``, a number per matrix ``[batch, 1, 1]``.
+A matrix is a list of its parts: one tensor if it is real, two if it is complex. Each part is
+``[batch, n + 1, n + 1]``, with zeros in the last row and column, which stay in place. A number per
+row is ``[batch, n + 1, 1]``, a number per matrix ``[batch, 1, 1]``.
 """
 
 from __future__ import annotations

@@ -173,10 +173,10 @@ def _normalized(
 ) -> Pair:
     """Scale columns to length 1 with a real largest element; NaN where ``scale`` is.
 
-    A column is multiplied by the conjugate of its largest element over its absolute value, with the
-    parts ``turn_re`` and ``turn_im``. Columns marked in ``only_scaled`` are not rotated. If marks
-    are given, other columns are rotated by less than a right angle, so their largest element may be
-    negative.
+    A column is multiplied by the conjugate of the phase of its largest element x: ``x / |x|``, with
+    the parts ``phase_re`` and ``phase_im``. Columns marked in ``only_scaled`` are not rotated. If
+    marks are given, other columns are rotated by less than a right angle, so their largest element
+    may be negative.
     """
     re, im = vectors
     largest = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -2), keepdims=1)
@@ -184,15 +184,15 @@ def _normalized(
     squares = re * re + im * im
     length = m.sqrt(m.op("ReduceSum", squares, ints(m, -2), keepdims=1)) * (scale / scale)
     top_row = m.op("ArgMax", squares, axis=-2, keepdims=1)
-    turn_re, turn_im = (m.op("GatherElements", part, top_row, axis=-2) for part in (re, im))
-    top_size = m.sqrt(turn_re * turn_re + turn_im * turn_im)
-    turn_re, turn_im = turn_re / top_size, turn_im / top_size
+    phase_re, phase_im = (m.op("GatherElements", part, top_row, axis=-2) for part in (re, im))
+    top_size = m.sqrt(phase_re * phase_re + phase_im * phase_im)
+    phase_re, phase_im = phase_re / top_size, phase_im / top_size
     if only_scaled is not None:
-        points_back = turn_re < 0.0
-        turn_re = m.where(only_scaled, 1.0, m.where(points_back, -turn_re, turn_re))
-        turn_im = m.where(only_scaled, 0.0, m.where(points_back, -turn_im, turn_im))
-    turn_re, turn_im = turn_re / length, turn_im / length
-    rotated = re * turn_re + im * turn_im, im * turn_re - re * turn_im
+        points_back = phase_re < 0.0
+        phase_re = m.where(only_scaled, 1.0, m.where(points_back, -phase_re, phase_re))
+        phase_im = m.where(only_scaled, 0.0, m.where(points_back, -phase_im, phase_im))
+    phase_re, phase_im = phase_re / length, phase_im / length
+    rotated = re * phase_re + im * phase_im, im * phase_re - re * phase_im
     return rotated[0], m.where(m.equal(index_grid(m, re)[0], top_row), rotated[1] * 0.0, rotated[1])
 
 

@@ -93,19 +93,19 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
 
     A matrix fails if a window is left after the limit of steps.
     """
-    turn = count * 0
+    step_count = count * 0
     limit = count * STEPS
     matrix, low, high = _window(m, form.matrix, precision)
     zero = high * 0.0  # one per matrix
 
     def go_on(
-        turn: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
+        step_count: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
     ) -> Tensor:
         """True while a matrix has a window and the limit is not reached."""
-        return (high > 0.0) & (turn < limit)
+        return (high > 0.0) & (step_count < limit)
 
     def step(
-        turn: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
+        step_count: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
     ) -> tuple[Tensor, ...]:
         """Run one QR step on the window of each matrix, then find the next window."""
         shift = _shift(m, matrix, high, stuck)
@@ -120,9 +120,9 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
         matrix, rows = matrix.m.repeat(last - first, chase, (matrix, rows))
         matrix, low, next_high = _window(m, matrix, precision)
         stuck = m.where(m.equal(next_high, high), stuck + 1.0, 0.0)
-        return turn + 1, matrix, rows, low, next_high, stuck
+        return step_count + 1, matrix, rows, low, next_high, stuck
 
-    start = (turn, matrix, form.rows, low, high, zero)
+    start = (step_count, matrix, form.rows, low, high, zero)
     _, matrix, rows, _, high, _ = m.loop(go_on, step, start)
     return Form(matrix, rows), high > 0.0
 

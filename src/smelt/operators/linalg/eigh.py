@@ -76,18 +76,20 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     count = size(m, a, -1)
     rounds = rounds_of(m, count)
     limit = rounds * SWEEPS
-    turn = count * 0
+    round_number = count * 0
     is_off_diagonal = m.where(m.equal(row_index, column_index), 0.0, 1.0)
     order = m.op("Cast", count, to=int(ir.DataType.DOUBLE))
 
-    def go_on(turn: Tensor, a: Tensor, v: Tensor) -> Tensor:
+    def go_on(round_number: Tensor, a: Tensor, v: Tensor) -> Tensor:
         """True while off-diagonal elements are not negligible and the limit is not reached."""
         off_diagonal = _square_sum(m, a * is_off_diagonal)
-        return (off_diagonal > _square_sum(m, a) * (order * TOLERANCE * TOLERANCE)) & (turn < limit)
+        return (off_diagonal > _square_sum(m, a) * (order * TOLERANCE * TOLERANCE)) & (
+            round_number < limit
+        )
 
-    def step(turn: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+    def step(round_number: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         """Rotate all pairs of one round, from both sides."""
-        partner = partners(m, count, m.op("Mod", turn, rounds))
+        partner = partners(m, count, m.op("Mod", round_number, rounds))
         diagonal = total(m, m.where(m.equal(row_index, column_index), a, 0.0), -2)
         is_partner = m.equal(row_index, m.op("Unsqueeze", partner, ints(m, 0)))
         off_diagonal = total(m, m.where(is_partner, a, 0.0), -2)
@@ -100,11 +102,15 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
             0.0,
             rotated_columns(m, a, cosine, sine, partner),
         )
-        return turn + 1, a, rotated_columns(m, v, cosine, sine, partner)
+        return round_number + 1, a, rotated_columns(m, v, cosine, sine, partner)
 
-    start = (turn, a, zeros_like(m, a) + m.where(m.equal(row_index, column_index), 1.0, 0.0))
-    turn, a, v = m.loop(go_on, step, start)
-    failed = (turn >= limit) & (count > 1)
+    start = (
+        round_number,
+        a,
+        zeros_like(m, a) + m.where(m.equal(row_index, column_index), 1.0, 0.0),
+    )
+    round_number, a, v = m.loop(go_on, step, start)
+    failed = (round_number >= limit) & (count > 1)
     diagonal = total(m, m.where(m.equal(row_index, column_index), a, 0.0), -2)
     ascending_values, order_of_values = ascending(m, diagonal, count)
     index = m.op("Expand", order_of_values, m.op("Shape", v))

@@ -20,8 +20,8 @@ from smelt.operators.linalg.francis_values import (
     Indexes,
     Shifts,
     bands,
-    before,
-    behind,
+    from_next,
+    from_previous,
 )
 from smelt.operators.linalg.matrices import (
     column,
@@ -91,9 +91,9 @@ def _first_of_block(m: Nodes, b: Bands, last: Tensor, c: Tensor, precision: floa
     diagonal. In a row, ``previous`` is the diagonal element of the row above.
     """
     left_size, diagonal = m.abs(b.left), b.diagonal
-    previous = before(m, diagonal)
+    previous = from_previous(m, diagonal)
     neighbors = m.abs(previous) + m.abs(diagonal)
-    side_neighbors = before(m, left_size) + behind(m, left_size)
+    side_neighbors = from_previous(m, left_size) + from_next(m, left_size)
     neighbors = m.where(m.equal(neighbors, 0.0), side_neighbors, neighbors)
     size, difference = m.abs(diagonal), m.abs(previous - diagonal)
     has_small = has_small_products(m, left_size, m.abs(b.above), size, difference, precision)
@@ -161,18 +161,18 @@ def _start(
     vector is the first column of ``(H - s) (H - conj(s))``, for the block H from that row and the
     shifts s.
     """
-    d, below = b.diagonal, behind(m, b.left)
-    after = behind(m, d)
+    d, below = b.diagonal, from_next(m, b.left)
+    after = from_next(m, d)
     size = m.abs(d - s.x) + m.abs(s.y) + m.abs(below)
     size = m.where(size > 0.0, size, 1.0)
     scaled_below = below / size
-    x = scaled_below * behind(m, b.above) + (d - s.x) * ((d - s.x) / size) + s.y * (s.y / size)
+    x = scaled_below * from_next(m, b.above) + (d - s.x) * ((d - s.x) / size) + s.y * (s.y / size)
     y = scaled_below * (d + after - s.x - s.x)
-    z = scaled_below * behind(m, below)
+    z = scaled_below * from_next(m, below)
     total = m.abs(x) + m.abs(y) + m.abs(z)
     total = m.where(total > 0.0, total, 1.0)
     x, y, z = x / total, y / total, z / total
-    around = m.abs(before(m, d)) + m.abs(d) + m.abs(after)
+    around = m.abs(from_previous(m, d)) + m.abs(d) + m.abs(after)
     is_small = m.abs(b.left) * (m.abs(y) + m.abs(z)) <= precision * m.abs(x) * around
     allowed = is_small & (c > block.first) & (c <= block.last - 2)
     last_small = m.op("ReduceMax", m.where(allowed, c, 0), ints(m, -1), keepdims=1)
@@ -229,8 +229,8 @@ def _step(
         form = m.where(in_column & (r > k) & (r <= k + 2), 0.0, form)
         return m.where(in_column & m.equal(r, k) & ~starts, beta, form), vectors
 
-    turns = m.op("Max", last_row - first_row, 0)
-    return Decomposed(*decomposed.form.m.repeat(turns, chase, decomposed))
+    moves_down = m.op("Max", last_row - first_row, 0)
+    return Decomposed(*decomposed.form.m.repeat(moves_down, chase, decomposed))
 
 
 def _reflection(

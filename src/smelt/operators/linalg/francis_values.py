@@ -56,11 +56,11 @@ def bands(m: Nodes, form: Tensor, indexes: Indexes) -> Bands:
     return Bands(diagonal, transposed(m, left), above)
 
 
-def before(m: Nodes, row: Tensor) -> Tensor:
-    """Return ``row`` shifted by one: each place gets its predecessor along the last axis."""
+def from_previous(m: Nodes, row: Tensor) -> Tensor:
+    """Return ``row`` with each element replaced by the one before it, 0 at the first place."""
     return m.op("Pad", row, ints(m, 1, -1), 0.0, ints(m, -1))
 
 
-def behind(m: Nodes, row: Tensor) -> Tensor:
-    """Return ``row`` shifted by one: each place gets its successor along the last axis."""
+def from_next(m: Nodes, row: Tensor) -> Tensor:
+    """Return ``row`` with each element replaced by the one after it, 0 at the last place."""
     return m.op("Pad", row, ints(m, -1, 1), 0.0, ints(m, -1))

@@ -19,13 +19,13 @@ def rounds_of(m: Nodes, count: Tensor) -> Tensor:
     return m.op("Max", count - 1 + m.op("Mod", count, 2), 1)
 
 
-def partners(m: Nodes, count: Tensor, turn: Tensor) -> Tensor:
-    """Return the partner of each column in round ``turn``: an involution."""
+def partners(m: Nodes, count: Tensor, round_number: Tensor) -> Tensor:
+    """Return the partner of each column in round ``round_number``: an involution."""
     rounds = rounds_of(m, count)
     index = count_to(m, count)
-    # Columns of the circle meet if their sum is the turn, modulo rounds; one meets itself.
-    opposite = m.op("Mod", turn - index + rounds + rounds, rounds)
-    alone = m.op("Mod", turn * m.op("Div", rounds + 1, 2), rounds)
+    # Columns of the circle meet if their sum is the round_number, modulo rounds; one meets itself.
+    opposite = m.op("Mod", round_number - index + rounds + rounds, rounds)
+    alone = m.op("Mod", round_number * m.op("Div", rounds + 1, 2), rounds)
     # With an even count the last column is not in the circle; it meets that column.
     even = m.equal(m.op("Mod", count, 2), 0)
     last = count - 1

@@ -17,7 +17,7 @@ from smelt.operators.linalg.complex_eigenvectors import (
     inner,
     with_rank_of,
 )
-from smelt.operators.linalg.francis_values import Decomposed, bands, before, behind
+from smelt.operators.linalg.francis_values import Decomposed, bands, from_next, from_previous
 from smelt.operators.linalg.matrices import index_grid, ints, product
 from smelt.operators.linalg.real_schur_form import real_schur_form
 
@@ -59,8 +59,8 @@ def _triangular(m: Nodes, decomposed: Decomposed) -> tuple[Pair, Pair, Tensor, T
     negative, above_is_larger = b.above < 0.0, above >= left
     x, s = m.where(negative & ~above_is_larger, -x, x), m.where(negative & above_is_larger, -s, s)
     size_of_imaginary = m.where(is_second, m.sqrt(above) * m.sqrt(left), 0.0)
-    x_of_first, s_of_first, size_of_first = (behind(m, row) for row in (x, s, size_of_imaginary))
-    is_first = behind(m, left) > 0.0
+    x_of_first, s_of_first, size_of_first = (from_next(m, row) for row in (x, s, size_of_imaginary))
+    is_first = from_next(m, left) > 0.0
     signed_imaginary = size_of_first - size_of_imaginary
     real_part = m.where(
         m.equal(row_index, column_index),
@@ -85,13 +85,13 @@ def _triangular(m: Nodes, decomposed: Decomposed) -> tuple[Pair, Pair, Tensor, T
     )
     re = m.where(m.equal(row_index, column_index), b.diagonal, re)
     basis = product(m, vectors, real_part), product(m, vectors, imaginary_part)
-    return (re, im), basis, signed_imaginary, is_first & (behind(m, b.above) < 0.0)
+    return (re, im), basis, signed_imaginary, is_first & (from_next(m, b.above) < 0.0)
 
 
 def _in_pairs(m: Nodes, vectors: Pair, imaginary: Tensor) -> Pair:
     """Make vectors of real eigenvalues real, and the second vector of a pair the first's
     conjugate."""
     re, im = vectors
-    from_left = before(m, re), before(m, im)
+    from_left = from_previous(m, re), from_previous(m, im)
     re = m.where(imaginary < 0.0, from_left[0], re)
     return re, m.where(imaginary < 0.0, -from_left[1], m.where(imaginary > 0.0, im, im * 0.0))

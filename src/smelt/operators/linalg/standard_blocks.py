@@ -93,14 +93,16 @@ def _pair_or_equal(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Bloc
     hypotenuse = m.where(hypotenuse > 0.0, hypotenuse, 1.0)
     cosine = m.sqrt(0.5 * (1.0 + m.abs(sigma) / hypotenuse))
     sine = -_with_sign(m, 0.5 * difference / (hypotenuse * cosine), sigma)
-    turned_a, turned_b, turned_c, turned_d = (
+    rotated_a, rotated_b, rotated_c, rotated_d = (
         a * cosine + b * sine,
         b * cosine - a * sine,
         c * cosine + d * sine,
         d * cosine - c * sine,
     )
-    b, c = turned_b * cosine + turned_d * sine, turned_c * cosine - turned_a * sine
-    middle = 0.5 * ((turned_a * cosine + turned_c * sine) + (turned_d * cosine - turned_b * sine))
+    b, c = rotated_b * cosine + rotated_d * sine, rotated_c * cosine - rotated_a * sine
+    middle = 0.5 * (
+        (rotated_a * cosine + rotated_c * sine) + (rotated_d * cosine - rotated_b * sine)
+    )
     pair = Block(middle, b, c, middle, cosine, sine)
     root_b, root_c = m.sqrt(m.abs(b)), m.sqrt(m.abs(c))
     root_of_product = _with_sign(m, root_b * root_c, c)

@@ -111,12 +111,14 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
     tolerance = m.sqrt(m.op("Cast", height, to=int(ir.DataType.DOUBLE))) * EPS
     noise = total(m, a * a, -2, -1) * (EPS * EPS)
 
-    def step(turn: Tensor, quiet_rounds: Tensor, a: Tensor, right: Tensor) -> tuple[Tensor, ...]:
+    def step(
+        round_number: Tensor, quiet_rounds: Tensor, a: Tensor, right: Tensor
+    ) -> tuple[Tensor, ...]:
         """Rotate the pairs of one round.
 
         ``quiet_rounds`` counts the last rounds without a rotation.
         """
-        partner = partners(m, count, m.op("Mod", turn, rounds))
+        partner = partners(m, count, m.op("Mod", round_number, rounds))
         norms = total(m, a * a, -2)
         partner_norms = m.op("Gather", norms, partner, axis=-1)
         products = total(m, a * m.op("Gather", a, partner, axis=-1), -2)
@@ -129,15 +131,15 @@ def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]
         quiet_rounds = m.where(has_rotated, quiet_rounds * 0, quiet_rounds + 1)
         rotated_a = rotated_columns(m, a, cosine, sine, partner)
         rotated_v = rotated_columns(m, right, cosine, sine, partner)
-        return turn + 1, quiet_rounds, rotated_a, rotated_v
+        return round_number + 1, quiet_rounds, rotated_a, rotated_v
 
     zeros = matrices_of(m, a, count, count, 0.0)
     row_index, column_index = index_grid(m, zeros)
     start = (count * 0, count * 0, a, zeros + m.where(m.equal(row_index, column_index), 1.0, 0.0))
 
-    def go_on(turn: Tensor, quiet_rounds: Tensor, *_: Tensor) -> Tensor:
+    def go_on(round_number: Tensor, quiet_rounds: Tensor, *_: Tensor) -> Tensor:
         """True until all pairs were quiet for one cycle of rounds, or the limit is reached."""
-        return (quiet_rounds < rounds) & (turn < limit)
+        return (quiet_rounds < rounds) & (round_number < limit)
 
     _, quiet_rounds, a, right = m.loop(go_on, step, start)
     lengths = m.sqrt(total(m, a * a, -2))

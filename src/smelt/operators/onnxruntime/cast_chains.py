@@ -37,7 +37,8 @@ CLIPPED = {
     T.INT64: T.INT64,
     T.UINT64: T.UINT64,
 }
-"""Types of the middle value, and the type for Clip, which has no 16-bit kernels."""
+"""Types of the value between two Casts, and the type in which a Clip of it runs: Clip has no 16-bit
+kernels."""
 
 
 def with_clip(

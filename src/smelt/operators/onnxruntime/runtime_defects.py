@@ -11,10 +11,10 @@ with the installed runtime. In release 1.31:
 
 Release 1.32 mended all but the last two, but models that smelt writes must run on older releases.
 
-``WITHOUT_TAIL`` is another table: operators whose kernel has a small absolute error, but a large
-relative error. A source model keeps such operators. A rewrite or a frontend creates one only where
-``reader_of_tail`` finds no reader of the relative error; ``docs/runtime-accuracy.md`` has the
-numbers.
+``INACCURATE_TAILS`` is another table: operators whose kernel has a small absolute error, but a
+large relative error. A source model keeps such operators. A rewrite or a frontend creates one only
+where ``reader_of_relative_error`` finds no reader of the relative error;
+``docs/runtime-accuracy.md`` has the numbers.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _logistic(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     return (b.op("Div", one, b.op("Add", b.op("Exp", b.op("Neg", x)), one)),)
 
 
-WITHOUT_TAIL: Mapping[tuple[str, ir.DataType], Body] = {
+INACCURATE_TAILS: Mapping[tuple[str, ir.DataType], Body] = {
     ("Sigmoid", T.FLOAT): _logistic,
     ("Sigmoid", T.DOUBLE): _logistic,
 }
@@ -184,12 +184,12 @@ In float16, which ONNX Runtime computes in float32, all such results are below t
 """
 
 
-def reader_of_tail(op_type: str, value: ir.Value) -> str:
-    """Return the operator that needs the small results that ``op_type`` loses in ONNX Runtime.
+def reader_of_relative_error(op_type: str, value: ir.Value) -> str:
+    """Return the operator that reads the relative error of ``op_type``, large in ONNX Runtime.
 
     ``value`` is the result that the operator computes, or would compute. Returns ``"output"`` if
-    ``value`` reaches an output, and an empty text if nothing needs them.
+    ``value`` reaches an output, and an empty text if nothing depends on the relative error.
     """
-    if value.dtype is None or (op_type, value.dtype) not in WITHOUT_TAIL:
+    if value.dtype is None or (op_type, value.dtype) not in INACCURATE_TAILS:
         return ""
     return reads_relative_error(value)

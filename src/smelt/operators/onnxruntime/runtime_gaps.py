@@ -113,7 +113,8 @@ COMPUTED_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     },
     "Where": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT64: T.INT64},
 }
-"""Operators computed on another type that represents all values; the results are cast back."""
+"""Operator to types without a kernel, each with a wider type to compute in; results are cast back.
+"""
 
 OPERANDS_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     "ArgMax": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT32: T.INT64},

@@ -21,7 +21,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.operators.onnxruntime.runtime_defects import reader_of_tail
+from smelt.operators.onnxruntime.runtime_defects import reader_of_relative_error
 from smelt.passes.base import rounding, rule_pass
 
 KERNELS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
@@ -36,7 +36,7 @@ def sigmoid(m: Match, b: Builder) -> Replacement:
     """Replace ``1 / (1 + exp(-x))`` by Sigmoid."""
     if m["x"].dtype not in KERNELS:  # needs 1, keeps 2
         return Miss(f"Sigmoid of {m['x'].dtype} has no kernel")
-    reader = reader_of_tail("Sigmoid", m.root.outputs[0]) if b.kernels is None else ""
+    reader = reader_of_relative_error("Sigmoid", m.root.outputs[0]) if b.kernels is None else ""
     if reader:  # keeps 3
         return Miss(f"{reader} reads small results, which ONNX Runtime's Sigmoid rounds to 0")
     return b.op("Sigmoid", m["x"])
