@@ -51,7 +51,7 @@ def test_readers_outside_are_those_that_stay() -> None:
 
 def test_a_region_knows_its_sources_and_members() -> None:
     nodes, (region,) = grown("Abs", "Add")
-    before = {key.name: value.name for key, value in region.before_sources().items() if value}
+    before = {key.name: value.name for key, value in region.inputs_of_sources().items() if value}
     assert before == {"a": "x", "c": "z"}
     assert region.is_among({nodes["c"]})
     assert region.is_among({nodes["b"]})

@@ -135,10 +135,10 @@ def test_the_largest_operand_may_be_the_limit() -> None:
 
 def test_a_call_with_like_arrays_is_not_compiled_again() -> None:
     smelt.einsum("ab,bc->ac", X, Y)
-    before = contract._kept.cache_info()
+    before = contract._cached_contraction.cache_info()
     smelt.einsum("ab,bc->ac", X + 1, Y)
     smelt.einsum("ab,bc->ac", X.astype("f8"), Y.astype("f8"), optimize=[(0, 1)])
-    after = contract._kept.cache_info()
+    after = contract._cached_contraction.cache_info()
     assert after.hits == before.hits + 1
     assert after.maxsize == contract.KEPT
 

@@ -134,17 +134,18 @@ def opsets_page() -> str:
         "",
         "`smelt optimize in.onnx -o out.onnx --opset 17` writes a model of opset 17, and lowers a "
         f"newer model to it. The lowest opset is {LOWEST_GOAL}. Each row names an opset at which "
-        "an operator changed, and what its nodes become below it; several ways are tried in "
-        "order. Nodes that have no form at the requested opset are refused together as "
-        "[E231](errors.md#e231), each with its reason.",
+        "an operator changed, and how smelt writes its nodes for the opset before. If a row lists "
+        "several ways, they are tried in this order. Nodes for which none works are refused "
+        "together as [E231](errors.md#e231), each with its reason.",
         "",
         "The file gets the IR version that ONNX released with the opset; `--ir-version N` asks for "
-        "another. One that is too low for the opset is refused as E232.",
+        "another. A version that is too low for the opset is refused as E232.",
         "",
-        "A wider type is float32 for float16 and bfloat16, and int32 for small integers. The "
-        "result is cast back, and is the same. A function body is the one that ONNX defines.",
+        "The wider type is float32 for float16 and bfloat16, and int32 for small integers. The "
+        "result is cast back, which gives the same numbers. The function body is the one that ONNX "
+        "defines for the operator.",
         "",
-        "| operator | changed at | below that opset it becomes |",
+        "| operator | changed at | in the opset before |",
         "|---|---|---|",
     ]
     for name in opset.operators():

@@ -29,7 +29,7 @@ class Polynomial:
 
     @classmethod
     def of(cls, dims: Iterable[Dim]) -> Polynomial:
-        """Return the product of ``dims``; 1 for none."""
+        """Return the product of ``dims``; 1 for none. An unknown dim is the symbol ``?``."""
         number = 1
         symbols: list[str] = []
         for dim in dims:

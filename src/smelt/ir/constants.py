@@ -105,7 +105,7 @@ class Constants:
         constant; None if it is not constant or larger than ``limit`` bytes.
         """
         moves: list[ir.Node] = []
-        while (move := _move_to(value)) is not None:
+        while (move := _movement_to(value)) is not None:
             source = move.inputs[0]
             if source is None or len(moves) == MAX_MOVES:
                 return None
@@ -190,7 +190,7 @@ def _constant_tensor(node: ir.Node) -> ir.TensorProtocol | None:
     return None
 
 
-def _move_to(value: ir.Value) -> ir.Node | None:
+def _movement_to(value: ir.Value) -> ir.Node | None:
     """Return the node that computes ``value`` by moving or casting its first operand, or None."""
     node = value.producer()
     if node is None or node.domain or node.op_type not in _MOVEMENTS or not node.inputs:

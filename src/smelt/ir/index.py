@@ -101,7 +101,8 @@ class NodeIndex:
         return self._by_key.get(key) or {}
 
     def _add(self, root: ir.Graph, opset: int) -> None:
-        """Index ``root`` and all graphs below it."""
+        """Number the nodes of ``root`` and of all graphs below it, outer graphs first, and add them
+        to the index."""
         pending = [root]
         by_key, carriers, count = self._by_key, scope.GRAPH_CARRIERS, self.count
         while pending:

@@ -153,7 +153,8 @@ def _is_known(value: ir.Value, free: set[ir.Node]) -> bool:
 
 
 def connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
-    """Set the ``reads`` and ``writes`` of each part."""
+    """Set the ``reads`` and ``writes`` of each part: values of other parts, and values that other
+    parts or the graph's callers need."""
     part_of = {node: i for i, part in enumerate(parts) for node in part.nodes}
     read_elsewhere: dict[ir.Value, None] = dict.fromkeys(graph.outputs)
     for i, part in enumerate(parts):
@@ -208,7 +209,7 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
     own_value_of = {value: _value_like(value) for value in part.reads}
     weights: list[ir.Value] = []
 
-    def copy_inside(value: ir.Value) -> ir.Value:
+    def value_in_part(value: ir.Value) -> ir.Value:
         """Return the value that stands for ``value`` in the part: an input, a copy of a constant,
         or itself.
         """
@@ -219,18 +220,18 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
             own_value_of[value] = weights[-1]
         return own_value_of.get(value, value)
 
-    outputs = [copy_inside(value) for value in part.writes]
+    outputs = [value_in_part(value) for value in part.writes]
     for node in part.nodes:
         captured = frozenset() if scope.is_flat(node) else frozenset(scope.captures(node))
         for i, value in enumerate(node.inputs):
-            if value is not None and copy_inside(value) is not value:
-                node.replace_input_with(i, copy_inside(value))
+            if value is not None and value_in_part(value) is not value:
+                node.replace_input_with(i, value_in_part(value))
         for inner in scope.nested_nodes(node):
             for i, value in enumerate(inner.inputs):
-                if value is not None and value in captured and copy_inside(value) is not value:
-                    inner.replace_input_with(i, copy_inside(value))
-            _return_own(inner, captured, copy_inside)
-        _return_own(node, captured, copy_inside)
+                if value is not None and value in captured and value_in_part(value) is not value:
+                    inner.replace_input_with(i, value_in_part(value))
+            _replace_outputs(inner, captured, value_in_part)
+        _replace_outputs(node, captured, value_in_part)
     graph = ir.Graph(
         [own_value_of[value] for value in part.reads],
         outputs,
@@ -243,14 +244,14 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
     return ir.Model(graph, ir_version=model.ir_version)
 
 
-def _return_own(
-    node: ir.Node, captured: frozenset[ir.Value], copy_inside: Callable[[ir.Value], ir.Value]
+def _replace_outputs(
+    node: ir.Node, captured: frozenset[ir.Value], value_in_part: Callable[[ir.Value], ir.Value]
 ) -> None:
     """Replace captured values among the outputs of subgraphs of ``node`` by copies in the part."""
     for inner in scope.subgraphs(node):
         for i, value in enumerate(inner.outputs):
             if value in captured:
-                inner.outputs[i] = copy_inside(value)
+                inner.outputs[i] = value_in_part(value)
 
 
 def _value_like(value: ir.Value) -> ir.Value:

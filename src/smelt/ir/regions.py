@@ -33,7 +33,7 @@ class Region:
         """Yield the readers of ``value`` that are not replaced."""
         return (reader for reader in scope.consumers(value) if reader not in self.nodes)
 
-    def before_sources(self) -> dict[ir.Value, ir.Value | None]:
+    def inputs_of_sources(self) -> dict[ir.Value, ir.Value | None]:
         """Return a map from the result of each source to the first input of that source.
 
         A pass that moves an operator out of the region reads the input in place of the result.

@@ -101,7 +101,7 @@ class _Run:
         self.arrays[store.array][at : at + n] = value
 
     def _value(self, value: nest.Value) -> Any:
-        """Return a value: an array if it is a vector."""
+        """Return a value: a NumPy scalar, or an array with one element per lane for a vector."""
         match value:
             case nest.Name(name):
                 return self.values[name]

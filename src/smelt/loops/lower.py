@@ -175,7 +175,7 @@ class _Lowering:
         return statements
 
     def _stage(self, stage: Stage, region: list[Range]) -> list[nest.Statement]:
-        """Return the loops that compute a region of a stage."""
+        """Return the loops that compute ``region`` of a stage, a range of indices per axis."""
         axes = [each for each in zip(stage.axes, region, strict=True) if not _is_open(*each)]
         unopened = [axis.name for axis, _ in axes]
         statements = self.element.bounds_at(stage, unopened)

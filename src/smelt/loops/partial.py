@@ -169,7 +169,8 @@ def _fill(
     j, type_ = Axis("j", count).at, element.type
 
     def loop(first: Dim, count: Dim, total: nest.Name | None = None) -> nest.Statement:
-        """Return the loop over one element of each partial result."""
+        """Return the loop that combines elements ``first`` to ``first + count`` with one partial
+        result each, or with ``total``."""
         statements, value = element.operand(reduce, ONE)
         combined = nest.Call(
             reduce.monoid.in_loop, (value, nest.Read(element.lane, j, type_)), type_

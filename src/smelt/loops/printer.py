@@ -148,7 +148,7 @@ def _print_store(store: nest.Store, body: Body) -> None:
 
 
 def value_text(value: nest.Value) -> str:
-    """Return a value as C."""
+    """Return a value as C, without parentheses around it."""
     match value:
         case nest.Name(name):
             return name

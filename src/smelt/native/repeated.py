@@ -11,6 +11,6 @@ def is_repeated(array: np.ndarray) -> bool:
     return any(size > 1 and stride == 0 for size, stride in dims)
 
 
-def once(array: np.ndarray) -> np.ndarray:
+def without_repeats(array: np.ndarray) -> np.ndarray:
     """Return ``array`` without its repetitions: with size 1 along each dim of stride 0."""
     return array[tuple(slice(None if stride else 1) for stride in array.strides)]

@@ -159,7 +159,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
 
 
 def simplify(program: Program) -> None:
-    """Run the program passes that precede the choice of kernels."""
+    """Simplify transposes, layouts and products of ``program``, before kernels are chosen."""
     for body in program.bodies:
         simplify(body.program)
     layout_composition.run(program)

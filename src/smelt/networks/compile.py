@@ -77,7 +77,7 @@ def compile_einsum(
     if fixed and not slices.labels:
 
         def contract(inner: Equation, path: Path, arrays: Sequence[np.ndarray]) -> np.ndarray:
-            """Return the contraction of constants."""
+            """Return the contraction of ``arrays``, computed now by NumPy."""
             sizes_here = {label: sizes[label] for term in inner.terms for label in term}
             part = Network(
                 inner, sizes_here, Slices((), inner, path), given, algebra, (), {"engine": "numpy"}

@@ -88,7 +88,7 @@ def fold_constants(
 
 
 def _leaves_of(root: int, leaves: int, children: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the operands below ``root``, in order."""
+    """Return the numbers of the operands that the product ``root`` is made of, sorted."""
     found, waiting = [], [root]
     while waiting:
         number = waiting.pop()

@@ -56,7 +56,7 @@ def einsum(
     UsageError E671 for an array that cannot be read.
     """
     settings = {"optimize": optimize, "memory_limit": memory_limit, **options}
-    semiring = _plain(semiring)
+    semiring = _by_name(semiring)
     equation, given = split_operands(operands)
     if dtype is not None:
         _check_casting(given, dtype, casting)
@@ -77,7 +77,7 @@ def einsum(
         (equation, *given), dtype=dtype, casting=casting, semiring=semiring, **settings
     )
     (result,) = artifact(*arrays)
-    return back(np.asarray(result)) if out is None else _written(out, np.asarray(result))
+    return back(np.asarray(result)) if out is None else _copied_to(out, np.asarray(result))
 
 
 contract = einsum
@@ -106,14 +106,14 @@ def prepared(
     if needs_gradient(given):
         raise _unrecorded()
     arrays, back = numpy_arrays(given)
-    semiring = _plain(semiring)
+    semiring = _by_name(semiring)
     arrays = _converted(arrays, dtype, casting)
     if semiring == "sum_product" and arrays and arrays[0].dtype.kind == "b":
         semiring = "or_and"
     return compiled(equation, arrays, semiring, optimize, memory_limit, options), arrays, back
 
 
-def _plain(semiring: str | Semiring) -> str | Semiring:
+def _by_name(semiring: str | Semiring) -> str | Semiring:
     """Return ``semiring``, by its name if it equals ``sum_product``, so that names compare."""
     return "sum_product" if semiring == SEMIRINGS["sum_product"] else semiring
 
@@ -145,11 +145,15 @@ def compiled(
     optimize = _hashable(optimize)
     settings = tuple(sorted({"views": False, **options}.items()))
     try:
-        return _kept(equation, shapes, dtype, semiring, optimize, memory_limit, settings)
+        return _cached_contraction(
+            equation, shapes, dtype, semiring, optimize, memory_limit, settings
+        )
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
-    return _kept.__wrapped__(equation, shapes, dtype, semiring, optimize, memory_limit, settings)
+    return _cached_contraction.__wrapped__(
+        equation, shapes, dtype, semiring, optimize, memory_limit, settings
+    )
 
 
 def _hashable(optimize: Any) -> Any:
@@ -160,7 +164,7 @@ def _hashable(optimize: Any) -> Any:
 
 
 @lru_cache(KEPT)
-def _kept(
+def _cached_contraction(
     equation: str,
     shapes: tuple[tuple[int, ...], ...],
     dtype: np.dtype,
@@ -224,7 +228,7 @@ def _misfit_of_types(why: str) -> UsageError:
     )
 
 
-def _written(out: Any, result: np.ndarray) -> Any:
+def _copied_to(out: Any, result: np.ndarray) -> Any:
     """Copy ``result`` into ``out`` and return it; raises UsageError E656 if it does not fit."""
     if not isinstance(out, np.ndarray) and not hasattr(out, "__dlpack__"):
         raise UsageError(

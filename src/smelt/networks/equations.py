@@ -87,7 +87,7 @@ def type_over(dtype: Any, semiring: Semiring) -> np.dtype:
     defined on it.
     """
     given = element_type(dtype)
-    if not semiring.takes(given):
+    if not semiring.supports(given):
         fix = (
             "use semiring='or_and'"
             if given.kind == "b"

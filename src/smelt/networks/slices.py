@@ -95,7 +95,7 @@ def parts_of(network: Network, operands: Sequence[np.ndarray], number: int) -> l
     return parts
 
 
-def added(semiring: Semiring, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def sum_of_two(semiring: Semiring, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the sum of two results of slices, in their element type."""
     return np.asarray(PLUS[semiring.plus].ufunc(a, b), a.dtype)
 
@@ -116,13 +116,13 @@ class PairwiseSum:
         self.stack.append((1, term))
         while len(self.stack) > 1 and self.stack[-1][0] == self.stack[-2][0]:
             (size, a), (_, b) = self.stack[-2:]
-            self.stack[-2:] = [(2 * size, added(self.semiring, a, b))]
+            self.stack[-2:] = [(2 * size, sum_of_two(self.semiring, a, b))]
 
     def total(self) -> np.ndarray:
         """Return the sum of all terms; at least one was added."""
         *rest, (_, total) = self.stack
         for _, term in reversed(rest):
-            total = added(self.semiring, term, total)
+            total = sum_of_two(self.semiring, term, total)
         return total
 
 
@@ -145,7 +145,7 @@ def results_in_order(
             waiting += [pool.submit(run, number) for number in islice(left, 1)]
 
 
-def put(network: Network, result: np.ndarray, part: int, value: np.ndarray) -> None:
+def write_part(network: Network, result: np.ndarray, part: int, value: np.ndarray) -> None:
     """Write ``value``, the sum of the slices of ``part``, to its place in ``result``."""
     summed, _ = counts_of_slices(network)
     indices = indices_of(network, part * summed)
@@ -182,7 +182,7 @@ def sum_slices(
     for done, term in enumerate(results_in_order(run, range(start, total), threads), start + 1):
         sums.add(term)
         if done % summed == 0:
-            put(network, result, done // summed - 1, sums.total())
+            write_part(network, result, done // summed - 1, sums.total())
             sums.stack.clear()
         kept.write(result, sums.stack, done)
         if progress is not None:

@@ -42,7 +42,7 @@ class Contract(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(context: Any, *gradients: Any) -> Any:
-        """Return the gradient of each tensor that needs one."""
+        """Return one gradient per argument of ``forward``; None where none is needed."""
         tensors = context.saved_tensors
         parsed = parse(context.equation, [tensor.ndim for tensor in tensors])
         sizes: dict[str, Any] = dict(sizes_of(parsed.terms, [tensor.shape for tensor in tensors]))

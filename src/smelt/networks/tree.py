@@ -66,7 +66,7 @@ class Tree:
         return "\n".join(f"{name}: {figure}" for name, figure in self._figures())
 
     def _figures(self) -> list[tuple[str, object]]:
-        """Return names and figures."""
+        """Return the rows of the table of this tree: the name of a figure, and its value."""
         sliced = ", ".join(f"{label}={size}" for label, size in self.slices.items()) or "none"
         return [
             ("equation", self.equation),

@@ -79,7 +79,7 @@ def _names(operator: Any) -> Iterator[str]:
 
 
 def _formal_names(kind: str, names: object) -> Iterator[str]:
-    """Yield errors in the declared ``names``."""
+    """Yield errors in ``names``, the field ``kind`` of a declaration: ``inputs`` or ``outputs``."""
     if not isinstance(names, tuple):
         yield f"{kind}: {_value_text(names)} is not a tuple of names"
         return

@@ -163,7 +163,7 @@ def _body_type(dtype: ir.DataType) -> ir.DataType:
 
 
 def _equation(parts: Groups, lhs_rank: int, rhs_rank: int) -> str:
-    """Return the Einsum equation for the dims of both operands."""
+    """Return the Einsum equation of a DotGeneral: equal letters for paired dims."""
     left = list(string.ascii_letters[:lhs_rank])
     right = list(string.ascii_letters[lhs_rank : lhs_rank + rhs_rank])
     for i, j in zip(parts.lhs_contracting, parts.rhs_contracting, strict=True):
@@ -196,7 +196,11 @@ def _reduction(
 
 
 def reduced(b: Builder, terms: ir.Value, axes: Iterable[int], semiring: Semiring) -> ir.Value:
-    """Build the sum of ``terms`` along ``axes`` over ``semiring``."""
+    """Build the sum of ``terms`` along ``axes`` over ``semiring``, without these axes.
+
+    ONNX's reductions of no elements differ from the zero of some semirings: where an axis may be
+    empty, a constant or the operator ``semiring.bound`` gives the zero.
+    """
     along, shape = tuple(axes), terms.shape
     if not along or terms.dtype is None:
         return terms

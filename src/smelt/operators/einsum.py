@@ -122,7 +122,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 
 def _step_result(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -> np.ndarray:
-    """Return the result of one step on arrays."""
+    """Return the result of ``step`` on ``arrays``, its operands."""
     x = arrays[0]
     if step.op == DOT:
         attributes = {**_NO_ATTRIBUTES, **_dim_attributes(step), "semiring": str(semiring)}
@@ -184,7 +184,7 @@ def body(
 
 
 def _build_step(b: Builder, step: Step, values: Sequence[ir.Value], semiring: Semiring) -> ir.Value:
-    """Build one step."""
+    """Build the nodes of ``step`` on ``values``, its operands."""
     x = values[0]
     if step.op == DOT:
         attributes: dict[str, Any] = {k: dims for k, dims in _dim_attributes(step).items() if dims}

@@ -87,7 +87,7 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
         problem = f"{node.op_type} has no meaning over the semiring {semiring}"
         return Unsupported("E659", problem, at=at, why=why, fix=fix)
     dtype = node.outputs[0].dtype
-    if dtype is None or not semiring.takes(dtype.numpy()):
+    if dtype is None or not semiring.supports(dtype.numpy()):
         kind = "unknown elements" if dtype is None else dtype.name.lower()
         problem = f"the semiring {semiring} is not defined on {kind}"
         why = "each semiring lists the element types that its operations support"

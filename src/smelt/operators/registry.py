@@ -80,7 +80,11 @@ def checked(name: str, loaded: object) -> list[Operator]:
 
 
 def _register_shape_rule(operator: Operator) -> None:
-    """Register ``operator.infer`` as the shape rule, with its result checked."""
+    """Register ``operator.infer`` as a rule of shape inference, with checks around it.
+
+    The rule refuses operands by OpUsageError, and raises UsageError E646 if ``infer`` fails or
+    returns other things than one Result per output.
+    """
 
     def infer(ctx: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the results; raises OpUsageError for operands that the operator refuses."""

@@ -127,7 +127,7 @@ class Semiring:
         """Return the operator of ONNX that sums along axes."""
         return PLUS[self.plus].reduction
 
-    def takes(self, dtype: np.dtype) -> bool:
+    def supports(self, dtype: np.dtype) -> bool:
         """True if the semiring is defined on elements of ``dtype``, including its zero and one."""
         if dtype.kind == COMPLEX and self.times != "Mul":
             return False
@@ -253,6 +253,6 @@ def semiring_on(text: object, dtype: np.dtype | None) -> Semiring:
     of_booleans = (
         dtype is not None and dtype.kind == BOOLEANS and semiring == SEMIRINGS["sum_product"]
     )
-    if dtype is not None and not of_booleans and not semiring.takes(dtype):
+    if dtype is not None and not of_booleans and not semiring.supports(dtype):
         raise ValueError(f"the semiring {semiring} is not defined on {dtype}")
     return semiring

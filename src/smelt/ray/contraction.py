@@ -67,7 +67,7 @@ def _contracted(
     """Return the contraction of ``arrays`` by tasks of the connected cluster."""
     import ray
 
-    from smelt.networks.slices import counts_of_slices, empty_result, operands_of, put
+    from smelt.networks.slices import counts_of_slices, empty_result, operands_of, write_part
 
     network = artifact.network
     checked = operands_of(network, arrays)
@@ -100,7 +100,7 @@ def _contracted(
             if progress is not None:
                 progress(len(blocks) - len(waiting), len(blocks))
         for part, reference in enumerate(sums):
-            put(network, result, part, ray.get(reference))
+            write_part(network, result, part, ray.get(reference))
     except BaseException as error:
         for reference in (*blocks, *sums):
             ray.cancel(reference)
@@ -165,6 +165,6 @@ def _unpickled(program: bytes) -> Contraction:
 
 def _joined(semiring: Semiring, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the sum of two blocks."""
-    from smelt.networks.slices import added
+    from smelt.networks.slices import sum_of_two
 
-    return added(semiring, first, second)
+    return sum_of_two(semiring, first, second)

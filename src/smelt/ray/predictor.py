@@ -103,7 +103,7 @@ class Predictor:
         return {name: _column(batch, name) for name in self._keep} | results
 
     def _load(self) -> _Loaded:
-        """Load and compile the model, and select its outputs."""
+        """Return the model, loaded and compiled in this process, with its outputs selected."""
         from smelt.candidate import Way, candidate
 
         settings = Way(optimized=True, threads=self._threads)

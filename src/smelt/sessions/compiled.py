@@ -130,7 +130,10 @@ def _described(
     artifact: Artifact | Saved,
     files: Sequence[Path],
 ) -> CompiledModel:
-    """Return ``artifact`` with the inputs and outputs of ``interface``."""
+    """Return ``artifact`` as a CompiledModel: opened, with a description of its interface.
+
+    ``files`` are those of the model's external data.
+    """
     from smelt.runtime.named_inputs import choose_inputs
 
     def check_feeds(feeds: Mapping[str, Any]) -> None:

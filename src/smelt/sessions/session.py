@@ -182,7 +182,7 @@ class InferenceSession:
         return ThreadPoolExecutor(thread_name_prefix="smelt-session")
 
     def _run(self, feeds: Feeds, run_options: RunOptions | None) -> Sequence[Any]:
-        """Return all outputs, in order."""
+        """Return all outputs, in order; raises UsageError E632 for feeds that do not fit."""
         if run_options is not None and run_options.terminate:
             raise UsageError(
                 "E632",

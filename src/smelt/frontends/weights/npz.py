@@ -51,7 +51,7 @@ RAW = "raw"
 
 
 def _tensor(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: Any) -> Any:
-    """Return one member as a tensor, mapped or lazy."""
+    """Return one member as a tensor: mapped, or lazy if it is compressed or in column order."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in _READ:

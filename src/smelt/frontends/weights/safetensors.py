@@ -110,7 +110,10 @@ def _header(data: Any) -> tuple[dict[str, Any], int]:
 
 
 def _tensor(name: str, entry: Mapping[str, Any], data: Any, start: int) -> ir.TensorProtocol:
-    """Return one entry of the header as a mapped tensor."""
+    """Return the tensor that ``entry`` of the header describes; ``start`` is where elements begin.
+
+    Raises ValueError with a sentence for an unknown type, or for offsets that do not fit.
+    """
     kind = entry["dtype"]
     if kind not in DTYPES:
         raise ValueError(f"{name!r} has the type {kind!r}, which ONNX lacks")

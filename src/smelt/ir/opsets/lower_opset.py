@@ -108,11 +108,11 @@ class _Step:
         if node in self.rewriter.dead:
             return ""
         why = why or misfit(node, self.version)
-        if not why or self._is_widened(node):
+        if not why or self._try_widen(node):
             return ""
         return self._expand(node, why)
 
-    def _is_widened(self, node: ir.Node) -> bool:
+    def _try_widen(self, node: ir.Node) -> bool:
         """Replace ``node`` by casts to a wider type, the same operator, and casts back; return True
         if done.
 
@@ -281,8 +281,8 @@ def way_down(op_type: str, version: int) -> str:
     row: Any = LOWERINGS.get((op_type, version))
     ways = [row.__doc__.splitlines()[0].rstrip(".")] if row is not None else []
     if old is not None and not old.deprecated and not new.deprecated:
-        ways += ["the same form where its types and attributes exist"]
-        ways += ["computed in a wider type"] if _widened_types(op_type, new, old) else []
+        ways += ["unchanged, if its types and attributes exist there"]
+        ways += ["operands cast to a wider type"] if _widened_types(op_type, new, old) else []
     if body_opsets(op_type, version):
         ways += ["else its function body" if ways else "its function body"]
     return "; ".join(ways) or "refused"

@@ -54,7 +54,7 @@ def _rank(value: ir.Value | None) -> int | None:
 
 
 def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
-    """Make constant axes an attribute."""
+    """Move constant axes from input 1 to the attribute ``axes``."""
     keeps_all = node.attributes.get_int("noop_with_empty_axes", 0)
     node.attributes.pop("noop_with_empty_axes", None)
     axes = _input(node, 1)
@@ -212,7 +212,7 @@ def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
 
 
 def _dft(node: ir.Node, rewriter: Rewriter) -> str:
-    """Make a constant axis an attribute."""
+    """Move a constant axis from input 2 to the attribute ``axis``."""
     axis, rank = _input(node, 2), _rank(node.inputs[0])
     axis_numbers = [-2] if axis is None else _ints(axis)
     if axis_numbers is None:

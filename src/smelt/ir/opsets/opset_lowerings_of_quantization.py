@@ -54,14 +54,14 @@ def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
     number, offset = (_int32(b, value) for value in (x, zero))
     if number is None or (zero is not None and offset is None):
         return f"{x.dtype.name.lower()} values that are computed have no type of an earlier opset"
-    layout = _Spread.of(node, b)
+    layout = _BlockLayout.of(node, b)
     if layout is None:
         b.discard()
         return "its axis or its rank is not known"
-    blocks = layout.data(number)
-    centred = blocks if offset is None else b.op("Sub", blocks, layout.factor(offset))
-    scaled = b.op("Mul", b.cast(centred, FLOAT), b.cast(layout.factor(scale), FLOAT))
-    result = b.cast(layout.whole(scaled, number), scale.dtype)
+    blocks = layout.split_blocks(number)
+    centred = blocks if offset is None else b.op("Sub", blocks, layout.broadcast(offset))
+    scaled = b.op("Mul", b.cast(centred, FLOAT), b.cast(layout.broadcast(scale), FLOAT))
+    result = b.cast(layout.restore(scaled, number), scale.dtype)
     rewriter.replace(node, [result], trust_shape=True)
     return ""
 
@@ -86,18 +86,20 @@ def quantize_21(node: ir.Node, rewriter: Rewriter) -> str:
     if dtype in SMALL or not dtype.is_integer():
         return f"{dtype.name.lower()} results have no earlier form"
     b = rewriter.builder(node, [node], "lower_opset")
-    layout = _Spread.of(node, b)
+    layout = _BlockLayout.of(node, b)
     if layout is None:
         b.discard()
         return "its axis or its rank is not known"
-    wide_input, factor = (b.cast(value, FLOAT) for value in (layout.data(x), layout.factor(scale)))
+    wide_input, factor = (
+        b.cast(value, FLOAT) for value in (layout.split_blocks(x), layout.broadcast(scale))
+    )
     number = b.op("Round", b.op("Div", wide_input, factor))
     if zero is not None:
-        number = b.op("Add", number, b.cast(layout.factor(zero), FLOAT))
+        number = b.op("Add", number, b.cast(layout.broadcast(zero), FLOAT))
     limits = np.iinfo(dtype.numpy())
     number = b.op("Clip", number, *(b.const_like(n, number) for n in (limits.min, limits.max)))
     result.dtype = dtype
-    rewriter.replace(node, [b.cast(layout.whole(number, x), dtype)], trust_shape=True)
+    rewriter.replace(node, [b.cast(layout.restore(number, x), dtype)], trust_shape=True)
     return ""
 
 
@@ -111,7 +113,7 @@ def _int32(b: Builder, value: ir.Value | None) -> ir.Value | None:
     return None if tensor is None else b.constant(tensor.numpy().astype(np.int32))
 
 
-class _Spread:
+class _BlockLayout:
     """Reshapes data, scales and zero points of one node so that they broadcast together.
 
     With blocks, an axis of n * size elements becomes two axes of n and size.
@@ -125,7 +127,7 @@ class _Spread:
         self.size = size
 
     @classmethod
-    def of(cls, node: ir.Node, b: Builder) -> _Spread | None:
+    def of(cls, node: ir.Node, b: Builder) -> _BlockLayout | None:
         """Return the reshapes for ``node``; None if its axis, rank or block sizes are not known."""
         x, scale = node.inputs[:2]
         if x is None or scale is None or x.shape is None or scale.shape is None:
@@ -144,7 +146,7 @@ class _Spread:
                 return None
         return cls(b, x, rank, axis, size)
 
-    def data(self, value: ir.Value) -> ir.Value:
+    def split_blocks(self, value: ir.Value) -> ir.Value:
         """Return ``value``, which has the shape of the data, with a separate axis for the elements
         of a block.
         """
@@ -157,7 +159,7 @@ class _Spread:
         sizes += [dim if isinstance(dim, int) else -1 for dim in later_dims]
         return self.b.op("Reshape", value, self.b.const_i64(sizes))
 
-    def factor(self, value: ir.Value) -> ir.Value:
+    def broadcast(self, value: ir.Value) -> ir.Value:
         """Return ``value``, a scale or a zero point, so that it broadcasts with the data."""
         if not self.rank:
             return value
@@ -166,6 +168,6 @@ class _Spread:
         sizes = [-1] + [1] * (self.rank - self.axis - 1)
         return self.b.op("Reshape", value, self.b.const_i64(sizes))
 
-    def whole(self, value: ir.Value, data: ir.Value) -> ir.Value:
+    def restore(self, value: ir.Value, data: ir.Value) -> ir.Value:
         """Return ``value`` reshaped back to the shape of ``data``."""
         return self.b.op("Reshape", value, self.b.op("Shape", data)) if self.size else value

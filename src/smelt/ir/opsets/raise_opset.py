@@ -83,7 +83,7 @@ def replace_withdrawn(model: ir.Model, opset: int | None = None) -> None:
     if not withdrawn:
         return
     needed_opset = max(defined_from(node.op_type) for node in withdrawn)
-    if opset is None and needed_opset < NEVER and _is_raised(model, needed_opset):
+    if opset is None and needed_opset < NEVER and _try_raise(model, needed_opset):
         return
     if model.opset_imports.get("", LOWEST_GOAL) < LOWEST_GOAL:
         return  # raising it will replace them
@@ -93,7 +93,7 @@ def replace_withdrawn(model: ir.Model, opset: int | None = None) -> None:
     shapes.restore_interface()
 
 
-def _is_raised(model: ir.Model, to: int) -> bool:
+def _try_raise(model: ir.Model, to: int) -> bool:
     """Raise the opset of ``model`` to ``to`` and return True; False, with the model unchanged, if
     refused.
     """

@@ -17,7 +17,7 @@ from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext, as_bytes
 from smelt.native.kernels.support import keep_support
 from smelt.native.memory import needs_of
-from smelt.native.repeated import is_repeated, once
+from smelt.native.repeated import is_repeated, without_repeats
 from smelt.native.sharing import part_function, parts_of
 from smelt.native.types import C_TYPES, CType, from_bytes, typed_pointer
 from smelt.program.instruction import Body, Instruction, Program
@@ -240,7 +240,7 @@ class Unit:
         if kind == "once":
             slot = cx.instruction.inputs[position]
             described = self.program.slots[slot]
-            array = once(self.program.constants[slot])
+            array = without_repeats(self.program.constants[slot])
             return self._constant(array, C_TYPES[described.dtype], described.name)
         if kind == "output":
             return self._pointer(cx.instruction.outputs[position])

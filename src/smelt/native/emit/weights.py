@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smelt.native.repeated import is_repeated, once
+from smelt.native.repeated import is_repeated, without_repeats
 from smelt.native.types import CType
 
 PER_LINE = {1: 20, 2: 12, 4: 9, 8: 5}
@@ -122,5 +122,5 @@ def _little_endian(array: np.ndarray) -> bytes:
 def digest(array: np.ndarray) -> bytes:
     """Return a hash of elements, and of shape and strides if the array repeats elements."""
     how = str((array.shape, array.strides)) if is_repeated(array) else ""
-    parts = (how.encode(), once(array).tobytes())
+    parts = (how.encode(), without_repeats(array).tobytes())
     return b"".join(hashlib.sha256(part).digest() for part in parts)

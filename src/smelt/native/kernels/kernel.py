@@ -14,7 +14,7 @@ from smelt.native.kernels.instance import Instance, static
 from smelt.native.kernels.nest import broadcast_strides, row_major
 from smelt.native.kernels.operand import Operand
 from smelt.native.kernels.support import keep_support
-from smelt.native.repeated import is_repeated, once
+from smelt.native.repeated import is_repeated, without_repeats
 from smelt.native.types import C_TYPES, CType
 from smelt.program.run_sizes import Size, highest, lowest, same
 from smelt.program.storage import Needs
@@ -82,7 +82,7 @@ class KernelContext(Instance):
         array, slot = self.program.constants.get(number), self.program.slots[number]
         if array is None or not is_repeated(array) or slot.dtype.bitwidth < 8:
             return self.input(position)
-        shape = once(array).shape
+        shape = without_repeats(array).shape
         steps = broadcast_strides(shape, array.shape, row_major(shape))
         operand = Operand(f"r{position}", C_TYPES[slot.dtype], array.shape, steps)
         declaration = f"const {operand.type.name} *restrict {operand.name}"

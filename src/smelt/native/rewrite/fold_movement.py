@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from smelt.native.kernels.instance import Instance
-from smelt.native.repeated import is_repeated, once
+from smelt.native.repeated import is_repeated, without_repeats
 from smelt.program.instruction import Instruction, Program
 from smelt.program.run_sizes import Size
 
@@ -46,7 +46,7 @@ def _folded_constant(program: Program, instruction: Instruction) -> np.ndarray |
     if instruction.op == "Transpose":
         return _dense_or_repeated(source.transpose(instance.ints("perm")))
     if instruction.op == "Reshape":
-        shape, single = instance.output_shape(), once(source)
+        shape, single = instance.output_shape(), without_repeats(source)
         if single.size == 1:
             return np.broadcast_to(single.reshape(()), shape)
         return _dense_or_repeated(source.reshape(shape))

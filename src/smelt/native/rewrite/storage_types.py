@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.storage import LOAD, STORE
-from smelt.native.repeated import once
+from smelt.native.repeated import without_repeats
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import (
     DIAGONAL,
@@ -127,7 +127,9 @@ class _Widener:
             if slot not in self.loaded:
                 self.loaded[slot] = self.new_slot(slot, wide_type)
                 codes = self.program.constants[slot]
-                array = np.broadcast_to(once(codes).astype(wide_type.numpy()), codes.shape)
+                array = np.broadcast_to(
+                    without_repeats(codes).astype(wide_type.numpy()), codes.shape
+                )
                 self.program.constants[self.loaded[slot]] = array
             return self.loaded[slot]
         loaded = self.new_slot(slot, wide_type)

@@ -33,7 +33,7 @@ class Arrays(Arithmetic):
         step: Callable[..., Sequence[Number]],
         state: Sequence[Number],
     ) -> tuple[Number, ...]:
-        """Iterate while the condition holds for any element."""
+        """Return the state after ``step`` ran while ``go_on`` held for any element."""
         while np.any(go_on(*state)):
             state = step(*state)
         return tuple(state)

@@ -66,7 +66,7 @@ class Nodes(Arithmetic):
         return tuple(Tensor(m, value) for value in results)
 
     def constant(self, number: float, dtype: ir.DataType) -> ir.Value:
-        """Return a rank-0 constant."""
+        """Return a rank-0 constant of this graph, or an equal one of a graph around it."""
         array = np.asarray(number, dtype=dtype.numpy())
         key = (dtype.name, array.tobytes())
         scope: Nodes | None = self

@@ -85,7 +85,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     def step(
         k: Tensor, re: Tensor, im: Tensor, pivots: Tensor, permutation: Tensor
     ) -> tuple[Tensor, ...]:
-        """Eliminate column ``k``."""
+        """Swap the pivot row to row ``k``, and eliminate column ``k`` below it."""
         sizes = m.abs(column(m, re, k)) + m.abs(column(m, im, k))
         pivot = pivot_row(m, row_index, k, sizes)
         is_pivot = m.equal(row_index, pivot)

@@ -120,7 +120,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     places_of_pivots = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, pivots: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
-        """Eliminate column ``k``."""
+        """Swap the pivot row to row ``k``, and eliminate column ``k`` below it."""
         pivot = pivot_row(m, row_index, k, m.abs(column(m, a, k)))
         is_pivot = m.equal(row_index, pivot)
         row_of_pivot = total(m, m.where(is_pivot, a, 0.0), -2)

@@ -49,7 +49,10 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 def _solve(
     lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """Return the solution of one system."""
+    """Return the solution of one system, in a tuple, by elimination with row swaps.
+
+    Only adjacent rows are swapped, so a row of the upper triangle has up to three elements.
+    """
     n = len(diagonal)
     # Row i of the upper triangle is at i, i + 1 and i + 2.
     rows = np.zeros((n, 3), b.dtype)

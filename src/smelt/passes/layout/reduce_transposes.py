@@ -154,7 +154,7 @@ class _Graph:
 
     def materialize(self, region: Region) -> None:
         """Build the region again in the other layout; its old nodes die if nobody reads them."""
-        new_layout = region.before_sources()
+        new_layout = region.inputs_of_sources()
         for node in region.nodes:
             builder = self.rewriter.builder(node, [node], "reduce_transposes")
             operands = [new_layout.get(v, v) if v is not None else None for v in node.inputs]

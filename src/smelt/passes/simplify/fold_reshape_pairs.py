@@ -145,7 +145,7 @@ class _Graph:
 
         The results replace those of the Reshapes in ``ends``; nodes that nobody reads then go.
         """
-        unreshaped = region.before_sources()
+        unreshaped = region.inputs_of_sources()
         for node in region.nodes:
             builder = self.rewriter.builder(node, [node], "fold_reshape_pairs")
             operands = [self.operand(builder, node, i, unreshaped) for i in range(len(node.inputs))]

@@ -59,7 +59,7 @@ def _embed_body(
     places: ir.Value | None,
     attributes: Attributes,
 ) -> tuple[ir.Value, ...]:
-    """Build the nodes that compute ``_embed``."""
+    """Build the nodes for what ``_embed`` computes: norm, mask lengths and embedding sum."""
     words, positions, segments = tables
     if places is None:
         length = b.op("Gather", b.op("Shape", ids), b.const_i64(1), axis=0)

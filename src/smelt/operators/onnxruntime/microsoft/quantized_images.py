@@ -79,7 +79,7 @@ def _result(
 
 
 def _infer_pool(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    """Return the type of a pool."""
+    """Return the type of a pool: that of the image, with one element per window."""
     return (
         _result(
             first(inputs),

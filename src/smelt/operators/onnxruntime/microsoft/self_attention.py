@@ -122,7 +122,7 @@ def _attend_body(
     bias: ir.Value | None,
     attributes: Attributes,
 ) -> tuple[ir.Value, ...]:
-    """Build the nodes that compute ``_attend``."""
+    """Build the nodes for what ``_attend`` computes; ``width`` is the last dim of ``qkv``."""
     heads = int_of(attributes, "num_heads")
     query, key, value = _sizes(attributes, width)
     q = _heads(b, qkv, 0, query, heads)
