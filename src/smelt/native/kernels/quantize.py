@@ -8,7 +8,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.operands import SIGNS
 from smelt.native.kernels.quantized.quantize_vectors import RUN, quantize_run
-from smelt.native.kernels.quantized.rounded import rounded
+from smelt.native.kernels.quantized.rounded import saturated
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import lowest
 
@@ -88,20 +88,8 @@ def quantize(cx: KernelContext) -> None:
     type.
     """
     type_ = cx.output().type
-    bits = 8 * type_.size
-    low = -(1 << bits - 1) if type_.signed else 0
-    rounded_value = rounded(cx, "VALUE / scale", -(1 << bits + 1), 1 << bits + 1)
-    saturate = cx.call(f"within_{type_.name}", _within(type_.name, low, low + (1 << bits) - 1))
     vectorized = quantize_run(cx) if type_.size == 1 and lowest(_segments(cx)[2]) >= FEWEST else ""
-    _emit(cx, f"{saturate}({rounded_value} + zero)", vectorized)
-
-
-def _within(name: str, low: int, high: int) -> str:
-    """Return the C function that saturates an int32 to the type ``name``."""
-    return (
-        f"static inline {name} within_{name}(int32_t v)\n{{\n"
-        f"    return ({name})(v < {low} ? {low} : v > {high} ? {high} : v);\n}}\n"
-    )
+    _emit(cx, saturated(cx, "VALUE / scale", "zero", type_), vectorized)
 
 
 @kernel("DequantizeLinear", kinds=frozenset({"int"}), refuse=_refuse, shared=True)

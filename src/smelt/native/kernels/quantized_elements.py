@@ -19,7 +19,7 @@ from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.quantized.fixed_point import declare, is_fixed, scaled, scaled_byte
 from smelt.native.kernels.quantized.look_up import look_up
 from smelt.native.kernels.quantized.quantize_vectors import RUN, last_declaration, run_of_two
-from smelt.native.kernels.quantized.rounded import rounded
+from smelt.native.kernels.quantized.rounded import rounded, saturated
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
 from smelt.program.run_sizes import lowest, same
@@ -57,9 +57,8 @@ def add_or_multiply(cx: KernelContext) -> None:
     zeros = [cx.int(name) for name in ("a_zero", "b_zero", "y_zero")]
     emit_text = _sum if cx.instruction.op == ADD else _product
     text = emit_text(scales, zeros)  # FLOAT is the conversion to float, of a vector or an element
-    low = -128 if output.type.signed else 0
     scalar = text.replace("FLOAT", "(float)")
-    value = f"({output.type.name}){rounded(cx, scalar, low, low + 255)}"
+    value = saturated(cx, scalar, "0", output.type)
     sizes = [_repeated_size(operand.shape, output.shape) for operand in (left, right)]
     repeated_sizes = [size for size in sizes if size is not None]
     if len(repeated_sizes) == 2 and 0 in repeated_sizes:

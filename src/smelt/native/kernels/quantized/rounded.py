@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.types import CType
 
 ROUNDED = """static inline int32_t rounded(float v, float low, float high)
 {
@@ -20,3 +21,53 @@ ROUNDED = """static inline int32_t rounded(float v, float low, float high)
 def rounded(cx: KernelContext, value: str, low: int, high: int) -> str:
     """Return the C of ``value``, a float, as a clamped integer; bounds have at most 22 bits."""
     return f"{cx.call('rounded', ROUNDED)}({value}, {low}.0f, {high}.0f)"
+
+
+WITHIN = """static inline TYPE within_TYPE(int32_t v)
+{
+    return (TYPE)(v < LOW ? LOW : v > HIGH ? HIGH : v);
+}
+"""
+"""C that saturates an integer to the values of a type."""
+
+BYTE = """#if defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SAT) && \\
+    defined(__ARM_PCS_VFP) && defined(__GNUC__) && !defined(__FAST_MATH__)
+#include <arm_acle.h>
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion" /* in the macros of the compiler's header */
+static inline TYPE byte_TYPE(float v, int32_t zero)
+{
+    int32_t bits;
+    __asm__("" : "+t"(v)); /* the value is rounded before it is subtracted */
+    v = 12582912.0f - v;
+    memcpy(&bits, &v, sizeof bits);
+    if ((uint32_t)bits > 0xFF800000u) /* NaN with a sign */
+        bits = 0x7FC00000;
+    return (TYPE)SATURATE(__qsub(0x4B400000 + zero, bits), 8);
+}
+#pragma GCC diagnostic pop
+#else
+static inline TYPE byte_TYPE(float v, int32_t zero)
+{
+    return within_TYPE(rounded(v, -512.0f, 512.0f) + zero);
+}
+#endif
+"""
+"""C that rounds to a byte. On Arm, the bits of 1.5 * 2**23 - v are those of that number minus the
+rounded v, and for larger, infinite and undefined v they saturate to the same byte as elsewhere."""
+
+
+def saturated(cx: KernelContext, value: str, zero: str, type_: CType) -> str:
+    """Return the C of ``value``, a float, rounded and plus ``zero``, saturated to ``type_``."""
+    bits = 8 * type_.size
+    low = -(1 << bits - 1) if type_.signed else 0
+    name, limit = type_.name, 1 << bits + 1
+    within = WITHIN.replace("TYPE", name).replace("LOW", str(low))
+    cx.call(f"within_{name}", within.replace("HIGH", str(low + (1 << bits) - 1)))
+    if bits > 8:
+        return f"within_{name}({rounded(cx, value, -limit, limit)} + {zero})"
+    cx.call("rounded", ROUNDED)
+    function = BYTE.replace("TYPE", name).replace(
+        "SATURATE", "__ssat" if type_.signed else "(int32_t)__usat"
+    )
+    return f"{cx.call(f'byte_{name}', function)}({value}, {zero})"
