@@ -50,7 +50,7 @@ def adapted_inputs(values: Sequence[Value], changes: Iterable[InterfaceChange]) 
         if change.perm:
             adapted[change.index] = _transposed(value, change.perm)
         if change.dtype is not None and isinstance(value, np.ndarray):
-            adapted[change.index] = value.astype(change.dtype.numpy())
+            adapted[change.index] = _converted(value, change.dtype.numpy(), change.step)
     return adapted
 
 
@@ -78,8 +78,20 @@ def adapted_outputs(
         if change.columns is not None:
             values[i] = _rows(values[i], change.columns)
         if change.dtype is not None:
-            values[i], moved[i] = _cast(values[i], moved[i], change.dtype.numpy(), margin)
+            values[i], moved[i] = _cast(
+                values[i], moved[i], change.dtype.numpy(), margin, change.step
+            )
     return values, moved
+
+
+def _converted(value: np.ndarray, dtype: np.dtype, step: tuple[float, int] | None) -> np.ndarray:
+    """Return ``value`` cast to ``dtype``, or quantized; NaN becomes the lowest integer."""
+    if step is None:
+        return value.astype(dtype)
+    scale, zero = step
+    range_ = np.iinfo(dtype)
+    steps = np.rint(np.where(np.isnan(value), -np.inf, value) / value.dtype.type(scale)) + zero
+    return np.clip(steps, range_.min, range_.max).astype(dtype)
 
 
 def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
@@ -97,7 +109,11 @@ def _rows(value: Value, columns: tuple[int | str, ...]) -> Value:
 
 
 def _cast(
-    value: Value, moved: np.ndarray | None, dtype: np.dtype, margin: float
+    value: Value,
+    moved: np.ndarray | None,
+    dtype: np.dtype,
+    margin: float,
+    step: tuple[float, int] | None = None,
 ) -> tuple[Value, np.ndarray | None]:
     """Return ``value`` cast to ``dtype``, and the movement of the result.
 
@@ -107,10 +123,11 @@ def _cast(
     if not isinstance(value, np.ndarray):
         return value, moved
     with np.errstate(all="ignore"):
-        cast = value.astype(dtype)
+        cast = _converted(value, dtype, step)
         if is_float(dtype) or moved is None or not is_float(value.dtype):
             return cast, moved
         as_double = value.astype(np.float64)
-        low, high = ((as_double + sign * margin * moved).astype(dtype) for sign in (-1, 1))
+        ends = (as_double + sign * margin * moved for sign in (-1, 1))
+        low, high = (_converted(end, dtype, step) for end in ends)
         unsure = (low != high) | ~np.isfinite(as_double)
     return cast, np.where(unsure, np.inf, 0.0)

@@ -17,7 +17,7 @@ class PortChange:
 
     ``perm`` gives the axes of the new value in terms of the old one, as in ``Transpose``.
     ``columns`` are the dictionary keys of a former list of dictionaries, now a tensor with one
-    column per key.
+    column per key. ``step`` are the scale and zero point of a float that became an integer.
     """
 
     side: Literal["input", "output"]
@@ -26,10 +26,12 @@ class PortChange:
     dtype: ir.DataType | None = None
     perm: tuple[int, ...] | None = None
     columns: tuple[int | str, ...] | None = None
+    step: tuple[float, int] | None = None
 
     def __str__(self) -> str:
         facts = [f"is called {self.name!r}"] if self.name is not None else []
         facts += [f"is {self.dtype.name.lower()}"] if self.dtype is not None else []
+        facts += [f"has steps of {self.step[0]:.6g}, zero {self.step[1]}"] if self.step else []
         facts += [f"has its axes in the order {list(self.perm)}"] if self.perm is not None else []
         facts += [f"has columns for {', '.join(map(str, self.columns))}"] if self.columns else []
         return f"{self.side} {self.index} {', '.join(facts)}"
