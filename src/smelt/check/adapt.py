@@ -91,7 +91,8 @@ def _converted(value: np.ndarray, dtype: np.dtype, step: tuple[float, int] | Non
     scale, zero = step
     range_ = np.iinfo(dtype)
     steps = np.rint(np.where(np.isnan(value), -np.inf, value) / value.dtype.type(scale)) + zero
-    return np.clip(steps, range_.min, range_.max).astype(dtype)
+    clipped: np.ndarray = np.clip(steps, range_.min, range_.max)
+    return clipped.astype(dtype)
 
 
 def _transposed(value: Value, perm: tuple[int, ...]) -> Value:

@@ -52,11 +52,13 @@ def _takes_bytes(graph: ir.Graph, value: ir.Value, stats: RuleStats) -> bool:
     if (node.domain, node.op_type, uses[0].idx) != ("", "QuantizeLinear", 0):
         return False
     result = node.outputs[0]
-    quantization = _step(result)
-    if quantization is None or result.is_graph_output() or node.graph is not graph:  # keeps 3
+    quantization, dtype = _step(result), result.dtype
+    if (
+        quantization is None or dtype is None or result.is_graph_output() or node.graph is not graph
+    ):  # keeps 3
         return False
-    _note(graph, value, result.dtype, quantization, stats)
-    value.type, value.doc_string = ir.TensorType(result.dtype), _meaning(quantization)
+    _note(graph, value, dtype, quantization, stats)
+    value.type, value.doc_string = ir.TensorType(dtype), _meaning(quantization)
     for use in list(result.uses()):
         use.node.replace_input_with(use.idx, value)
     graph.remove(node, safe=True)
