@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt import operators
@@ -21,6 +23,9 @@ from smelt.ir.listing import listing
 
 FLOAT = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?|-?\d+[eE][-+]?\d+")
 """Numbers that are compared by five digits, because CPUs round the last places differently."""
+
+SHORT = 120
+"""The most characters of a value that an entry shows whole."""
 
 
 def rows(table: Path) -> list[tuple[str, str]]:
@@ -71,3 +76,37 @@ def made_or_refused(make: Callable[[], str]) -> str:
 def _places(error: SmeltError) -> list[str]:
     """Return the places that ``error`` names, without lines of sources, whose folders differ."""
     return [place for place in error.at if ".py" not in place and "<string>" not in place]
+
+
+def told(row: str, names: Mapping[str, Any]) -> str:
+    """Return what the expression ``row`` gives, or the error of smelt or Python that it raises."""
+
+    def answer() -> str:
+        try:
+            return told_value(eval(row, {**names}))
+        except SmeltError:
+            raise
+        except Exception as error:  # noqa: BLE001 - any error is what the row shows
+            return f"{type(error).__name__}: {str(error)[:60]}"
+
+    return made_or_refused(answer)
+
+
+def told_value(value: Any) -> str:
+    """Return ``value`` as text, a long one by its first characters and a digest."""
+    if isinstance(value, ir.Model):
+        return facts(value)
+    if isinstance(value, np.ndarray):
+        numbers = " ".join(map(str, value.ravel().tolist()))
+        return f"{value.dtype}{list(value.shape)} {_short(numbers)}"
+    if isinstance(value, Mapping):
+        return _short(" ".join(f"{key}={told_value(each)}" for key, each in value.items()))
+    if isinstance(value, list | tuple):
+        return f"({_short(', '.join(map(told_value, value)))})"
+    return _short(str(value))
+
+
+def _short(text: str) -> str:
+    """Return ``text`` in one line; if it is long, its beginning and a digest."""
+    line = " / ".join(text.split("\n")).strip()
+    return line if len(line) <= SHORT else f"{line[:SHORT]}... {digest(text)}"

@@ -38,6 +38,9 @@ TABLES = {
     "tests/targets/test_graphs.py": ("targets.host", "targets.ort", "runtime"),
     "tests/native/test_graphs.py": ("native", "program", "loops", "targets.c"),
     "tests/check/report/test_shown.py": ("check",),
+    "tests/merging/test_told.py": ("merging",),
+    "tests/networks/test_told.py": ("networks", "operators"),
+    "tests/sessions/test_told.py": ("sessions", "runtime"),
     "tests/inspection/test_graphs.py": ("inspection", "consumers", "check", "cli"),
     "tests/cli/test_said.py": (
         *("cli", "check", "inspection", "merging", "consumers", "runtime", "targets"),
