@@ -54,6 +54,18 @@ def write_files() -> None:
         write_npz(stream, arrays_of("s", [X, [X, 3], "no array"]) | {"t": np.array(["a"], object)})
 
 
+def chosen(graph: str, sizes: Any = None, rest: str = "zeros", **values: Any) -> list[Any]:
+    """Return the values that the inputs of a graph get, if the user gives some of them."""
+    interface = interface_of(parsed(f"opset 20: {graph}"))
+
+    def make(bound: Any, seed: int, mode: Any) -> list[Any]:
+        """Return the sizes as values."""
+        return [f"{port.name} {seed} {sorted(bound.items())}" for port in interface.inputs]
+
+    found = choose_inputs(interface, values, make, sizes, MadeUp(rest, 5))  # type: ignore[arg-type]
+    return [found.values, found.sizes, found.made_up]
+
+
 def given(*items: str, files: Any = None, function: bool = False) -> list[Any]:
     """Return what options give, and the values that a model of ``GRAPH`` gets."""
     interface = interface_of(parsed(GRAPH))
@@ -78,6 +90,8 @@ def arguments(function: Callable[..., Any], *items: str, files: Any = None) -> l
 
 NAMES = {
     "given": given,
+    "chosen": chosen,
+    "MadeUp": MadeUp,
     "arguments": arguments,
     "samples": read_samples,
     "check": check_samples,

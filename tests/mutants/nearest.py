@@ -40,6 +40,9 @@ TABLES = {
     "tests/check/report/test_shown.py": ("check",),
     "tests/merging/test_told.py": ("merging",),
     "tests/networks/test_told.py": ("networks", "operators"),
+    "tests/cli/test_input_values.py": ("cli", "runtime"),
+    "tests/program/test_told.py": ("program",),
+    "tests/runtime/test_told.py": ("runtime",),
     "tests/sessions/test_told.py": ("sessions", "runtime"),
     "tests/inspection/test_graphs.py": ("inspection", "consumers", "check", "cli"),
     "tests/cli/test_said.py": (
