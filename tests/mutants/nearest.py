@@ -30,6 +30,7 @@ TABLES = {
     "tests/native/test_emitted.py": ("native", "program", "targets.c", "targets.host"),
     "tests/program/test_emitted.py": ("native", "program"),
     "tests/operators/test_bodies.py": ("operators",),
+    "tests/operators/test_neighbours.py": ("operators",),
     "tests/ir/test_graphs.py": ("ir", "frontends.onnx"),
     "tests/passes/test_graphs.py": ("passes", "ir"),
     "tests/frontends/jax/test_traced.py": ("frontends.jax",),
