@@ -17,8 +17,11 @@ from smelt.precision.data import Source as DataSource
 from smelt.precision.data import calibration_data, held_labels
 from smelt.precision.error import Measure, Metric, find_metric, parse_limit
 from smelt.precision.int8.clip import METHODS, Ranges
-from smelt.precision.int8.quantize import FORMS, Activations, Result, Settings, quantize_within
+from smelt.precision.int8.methods import METHODS as ROUNDING
+from smelt.precision.int8.methods import Method
+from smelt.precision.int8.quantize import Result, quantize_within
 from smelt.precision.int8.search import Gain
+from smelt.precision.int8.settings import FORMS, Activations, Settings
 from smelt.precision.int8.write import Format
 from smelt.targets.ort.integer_products import are_exact
 
@@ -52,6 +55,7 @@ def quantize(
     weight_bits: int | None = None,
     ranges: Ranges = "minmax",
     per_tensor: bool = False,
+    method: Method = "auto",
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
     seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
@@ -65,19 +69,23 @@ def quantize(
     int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate, and is the default on
     them; others have 8. ``ranges`` chooses the range of an activation: all numbers, or fewer by
     percentile, entropy or mse; auto keeps the method with the least error. ``per_tensor`` gives an
-    int8 weight one scale. Raises UsageError E683 for static activations without data, E677 if
-    nothing fits, and the errors of data and metrics.
+    int8 weight one scale. ``method`` rounds weights: nearest, after activations were scaled, or by
+    gptq; auto keeps the method with the least error. Raises UsageError E683 for static activations
+    or such a method without data, E677 if nothing fits, and the errors of data and metrics.
     """
     if weight_bits is None:
         weight_bits = 8 if are_exact() else 7
-    _check(activations, weights, block, weight_bits, ranges, has_data=calibrate is not None)
-    _check_effect(weights, ranges, per_tensor=per_tensor, has_data=calibrate is not None)
+    has_data = calibrate is not None
+    _check(activations, weights, block, weight_bits, ranges, method, has_data=has_data)
+    _check_effect(weights, ranges, method, per_tensor=per_tensor, has_data=has_data)
     work = _prepared(model, OPSET_OF_BLOCKS if weights == "int4" else LOWEST_OPSET)
     data = calibration_data(work, calibrate, held, dims=dims, seed=seed)
     classes = held_labels(data, np.asarray(labels)) if labels is not None else None
     measure = find_metric(metric, classes)
     format_ = Format(signed, weight_bits, block if weights == "int4" else 0, per_tensor)
-    settings = Settings(activations, gain, format_, keep=frozenset(keep), ranges=ranges)
+    settings = Settings(
+        activations, gain, format_, keep=frozenset(keep), ranges=ranges, method=method
+    )
     return quantize_within(work, data, measure, parse_limit(within, measure), settings, say)
 
 
@@ -92,7 +100,14 @@ def _prepared(model: Source, opset: int) -> ir.Model:
 
 
 def _check(
-    activations: str, weights: str, block: int, weight_bits: int, ranges: str, *, has_data: bool
+    activations: str,
+    weights: str,
+    block: int,
+    weight_bits: int,
+    ranges: str,
+    method: str,
+    *,
+    has_data: bool,
 ) -> None:
     """Raise UsageError E683 or E679 for arguments that cannot be used."""
     rows: list[tuple[str, Any, Iterable[Any]]] = [
@@ -101,6 +116,7 @@ def _check(
         ("block", block, BLOCKS),
         ("weight_bits", weight_bits, (7, 8)),
         ("ranges", ranges, (*METHODS, "auto")),
+        ("method", method, ROUNDING),
     ]
     for name, value, allowed in rows:
         if value not in allowed:
@@ -118,19 +134,30 @@ def _check(
             why="the range of each activation is measured on inputs that the model will see",
             fix="--calibrate data.npz, or --activations dynamic",
         )
+    if method in ("scaled", "gptq") and not has_data:
+        raise UsageError(
+            "E683",
+            f"the method {method} needs data",
+            why="it chooses scales or codes by the activations that the model computes on them",
+            fix="--calibrate data.npz, or --method nearest",
+        )
 
 
-def _check_effect(weights: str, ranges: str, *, per_tensor: bool, has_data: bool) -> None:
-    """Raise UsageError E679 for ``ranges`` or ``per_tensor`` where nothing reads them."""
-    why = ""
-    if weights == "int4" and (per_tensor or ranges != "minmax"):
+def _check_effect(
+    weights: str, ranges: str, method: str, *, per_tensor: bool, has_data: bool
+) -> None:
+    """Raise UsageError E679 for ``ranges``, ``per_tensor`` or ``method`` where they do nothing."""
+    why, option = "", "--per-tensor" if per_tensor and ranges == "minmax" else "--ranges"
+    if method == "gptq" and weights != "int4":
+        why, option = "GPTQ rounds weights of 4 bits", "--method gptq"
+    elif weights == "int4" and (per_tensor or ranges != "minmax"):
         why = "int4 weights have a scale per block, and leave activations in float"
     elif not has_data and ranges != "minmax":
         why = "ranges are measured only on calibration data"
     if why:
         raise UsageError(
             "E679",
-            f"{'--per-tensor' if per_tensor and ranges == 'minmax' else '--ranges'} has no effect",
+            f"{option} has no effect",
             why=why,
             fix="leave it out, or quantize to int8 with --calibrate data.npz",
         )

@@ -105,6 +105,14 @@ RangesOption = Annotated[
     ),
 ]
 PerTensor = Annotated[bool, typer.Option("--per-tensor", help="Give an int8 weight one scale.")]
+MethodOption = Annotated[
+    Literal["auto", "nearest", "scaled", "gptq"],
+    typer.Option(
+        "--method",
+        help="How weights are rounded: to the nearest; after channels of activations were scaled "
+        "(SmoothQuant; AWQ with int4); with int4 then by GPTQ. auto keeps the best by its error.",
+    ),
+]
 
 
 @command
@@ -125,6 +133,7 @@ def quantize(
     reduce_range: ReduceRange = None,
     ranges: RangesOption = "minmax",
     per_tensor: PerTensor = False,
+    method: MethodOption = "auto",
     dim: TrialDims = None,
     seed: Seed = 0,
     as_json: Json = False,
@@ -158,6 +167,7 @@ def quantize(
             weight_bits=None if reduce_range is None else 7 if reduce_range else 8,
             ranges=ranges,
             per_tensor=per_tensor,
+            method=method,
             dims=parse_dims(dim) or None,
             seed=seed,
             say=shown.say,
@@ -207,6 +217,7 @@ def _facts(result: Result, sizes: list[int]) -> dict[str, Any]:
         ],
         "curve": [point._asdict() for point in result.curve],
         "runs": result.runs,
+        "method": result.method,
         "ranges": [
             {"value": name, "low": each.low, "high": each.high, "saturated": each.saturated}
             for name, each in result.ranges.items()
@@ -238,5 +249,5 @@ def _print(result: Result, output: str, sizes: list[int]) -> None:
         f"{list(result.chosen.values()).count(form)} {form}"
         for form in dict.fromkeys(result.chosen.values())
     )
-    note(f"{output}: {forms}; {before:,} bytes became {after:,}")
+    note(f"{output}: {forms}, rounded by {result.method}; {before:,} bytes became {after:,}")
     note(f"error {text(result.error)}, within {text(result.limit)} ({result.metric.name})")

@@ -154,6 +154,21 @@ LEFT = {
         {"w": _weight(256, 300)},
         None,
     ),
+    "rows of a small table": (
+        "g (float[99,64] w, int64[N] i) => (float[N,64] y) { y = Gather(w, i) }",
+        {"w": _weight(99, 64)},
+        "the table is small, or blocks do not fill its rows",
+    ),
+    "rows that blocks do not fill": (
+        "g (float[999,80] w, int64[N] i) => (float[N,80] y) { y = Gather(w, i) }",
+        {"w": _weight(999, 80)},
+        "the table is small, or blocks do not fill its rows",
+    ),
+    "columns of a table": (
+        "g (float[999,96] w, int64[N] i) => (float[999,N] y) { y = Gather<axis=1>(w, i) }",
+        {"w": _weight(999, 96)},
+        "the Gather does not read rows",
+    ),
     "a stack of weights": (
         "g (float[2,4,300] x, float[2,300,256] w) => (float[2,4,256] y) { y = MatMul(x, w) }",
         {"w": _weight(2, 300, 256)},
@@ -167,7 +182,7 @@ def test_unsupported_weights_stay_unquantized(
     graph: str, weights: dict[str, np.ndarray], why: str | None
 ) -> None:
     artifact = smelt.compile(_model(graph, **weights), target="ort", weights="int4")
-    assert "MatMulNBits" not in _names(artifact.model)
+    assert not {"MatMulNBits", "GatherBlockQuantized"} & set(_names(artifact.model))
     assert not approximation_of(artifact.model)
     misses = {miss["reason"] for miss in artifact.report["select"]["near_misses"]}
     assert why is None or why in misses
@@ -256,3 +271,23 @@ def test_options_that_the_kernel_does_not_support_are_refused(options: dict[str,
     with pytest.raises(SmeltError) as caught:
         Options(**options)
     assert caught.value.code == "E660"
+
+
+@pytest.mark.parametrize("kind", ["int4", "int8"])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_rows_of_a_table_share_the_codes_of_a_tied_product(kind: str, symmetric: bool) -> None:
+    source = _model(
+        "g (float[999,96] w, int64[N,M] i) => (float[N,M,999] y, float[N,M,96] e)"
+        " { e = Gather(w, i) t = Transpose<perm=[1,0]>(w) y = MatMul(e, t) }",
+        w=_weight(999, 96),
+    )
+    artifact = smelt.compile(source, target="ort", weights=kind, symmetric=symmetric)
+    assert {"GatherBlockQuantized", "MatMulNBits"} <= set(_names(artifact.model))
+    weights = artifact.model.graph.initializers.values()
+    stored = sum(v.const_value.nbytes for v in weights if v.const_value is not None)
+    bits = 4 if kind == "int4" else 8
+    assert stored < 999 * (96 * bits // 8 + 96 // 32 * 5) + 500
+    given = [np.array([[0, 998, -1], [-999, 5, 7]])]
+    plain = smelt.compile(source, target="ort")
+    for result, expected in zip(artifact(*given), plain(*given), strict=True):
+        assert _error(result, expected) < 2 * LIMITS[kind]

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.cloning import clone_model
 from smelt.precision.int8.candidates import Candidate, Weight, result_name, weight_of
-from smelt.precision.int8.linear import Parameters
+from smelt.precision.int8.linear import Codes, Parameters
 from smelt.precision.int8.plan import Plan, make_plan
 from smelt.precision.int8.write import Format, Writer
 
@@ -44,12 +44,16 @@ def switched(
     candidates: Sequence[Candidate],
     parameters: Mapping[str, Parameters],
     format_: Format,
+    given: Mapping[str, Codes],
     *,
     links: bool,
 ) -> Switched:
-    """Return a copy of ``source`` with a switch for each operand, result and weight."""
+    """Return a copy of ``source`` with a switch for each operand, result and weight.
+
+    ``given`` are codes of weights; see ``Writer``.
+    """
     model = clone_model(source)
-    writer = Writer(model, parameters, format_)
+    writer = Writer(model, parameters, format_, given)
     by_name = {result_name(node): node for node in model.graph}
     switches: dict[tuple[str, str], str] = {}
 

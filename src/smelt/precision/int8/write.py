@@ -14,12 +14,18 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import detach, optional_input
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.operators.onnxruntime.microsoft.packed import rows_body
 from smelt.precision.int8.candidates import Weight, operand_array, result_name, weight_of
 from smelt.precision.int8.linear import Codes, Parameters, int4_blocks, weight_codes
 from smelt.precision.int8.plan import Plan
+from smelt.targets.ort.blocks import two_a_byte
 
 BIAS_LIMIT = float(1 << 30)
 """The largest code of a bias; scales of weights grow until all codes are within it."""
+
+
+ROWS = {"bits": 4, "quantize_axis": 1, "gather_axis": 0}
+"""How codes of the rows of a table are stored: as GatherBlockQuantized reads them."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +45,15 @@ class Format:
 
 @dataclass
 class Writer:
-    """Places new nodes into the main graph of ``model``; ``parameters`` are by value name."""
+    """Places new nodes into the main graph of ``model``; ``parameters`` are by value name.
+
+    ``given`` are the codes of weights that are not the nearest, by the result of their product.
+    """
 
     model: ir.Model
     parameters: Mapping[str, Parameters]
     format: Format
+    given: Mapping[str, Codes] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)
     values: dict[str, ir.Value] = field(init=False)
     _shapes: ShapeInference = field(init=False)
@@ -92,7 +102,9 @@ class Writer:
         """
         least = self._least_scale(node, source) if form == "static" else None
         block = self.format.block if form == "weights" and weight.inner >= 0 else 0
-        if node.op_type == "Gather":
+        if block and result_name(node) in self.given:
+            return self.given[result_name(node)]
+        if node.op_type == "Gather" and not _has_whole_blocks(node, weight, block):
             block = 0
         bits = self.format.weight_bits if form != "weights" else 8
         key = (weight.value, weight.transposed, weight.axis, bits, block)
@@ -117,7 +129,18 @@ class Writer:
         return b.op("DequantizeLinear", stored, scale, axis=axis, block_size=block)
 
     def dequantized_rows(self, b: Builder, node: ir.Node, codes: Codes, stem: str) -> ir.Value:
-        """Return the rows that the Gather ``node`` reads, from int8 rows with a scale each."""
+        """Return the rows that the Gather ``node`` reads, from codes with scales.
+
+        The scales are of a row, of the table or of a block. Codes of 4 bits stand two in a byte.
+        """
+        if codes.block:
+            packed = two_a_byte((codes.codes.astype(np.int8) + 8).astype(np.uint8), 4)
+            stored = self.constant(packed, f"{stem}_codes")
+            scale = self.constant(codes.scale, f"{stem}_scale")
+            operands = [stored, node.inputs[1], scale]
+            rows_of_blocks = rows_body(b, operands, {**ROWS, "block_size": codes.block})
+            assert rows_of_blocks is not None
+            return rows_of_blocks[0]
         rows = b.op("Gather", self.constant(codes.codes, f"{stem}_codes"), node.inputs[1])
         if not codes.scale.ndim:
             scale = self.constant(codes.scale, f"{stem}_scale")
@@ -138,14 +161,26 @@ class Writer:
         return np.asarray(np.abs(bias) / (scale * BIAS_LIMIT))
 
 
+def _has_whole_blocks(node: ir.Node, weight: Weight, block: int) -> bool:
+    """True if blocks fill the rows of the table that the Gather ``node`` reads at known ranks."""
+    indices, shape = node.inputs[1], weight.value.shape
+    if not block or indices is None or indices.shape is None or shape is None:
+        return False
+    return isinstance(shape[1], int) and shape[1] % block == 0
+
+
 def write_plan(
-    model: ir.Model, plan: Plan, parameters: Mapping[str, Parameters], format_: Format
+    model: ir.Model,
+    plan: Plan,
+    parameters: Mapping[str, Parameters],
+    format_: Format,
+    given: Mapping[str, Codes],
 ) -> None:
     """Give ``model`` the integers of ``plan`` in place; unused weights and nodes are dropped.
 
-    The opset must be at least 13, with blocks 21.
+    ``given`` are codes of weights; see ``Writer``. The opset must be at least 13, with blocks 21.
     """
-    writer = Writer(model, parameters, format_)
+    writer = Writer(model, parameters, format_, given)
     nodes = [node for node in model.graph if result_name(node) in plan.forms]
     for node in nodes:
         weight = weight_of(node, writer.constants)

@@ -1,0 +1,169 @@
+"""Open a model for the search: candidates, ranges, and the rounding of weights that errs least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.cloning import clone_model
+from smelt.precision.batches import Sample
+from smelt.precision.data import Data, refuse_no_numbers
+from smelt.precision.error import Metric
+from smelt.precision.int8.calibrate import finite_limits, least_error, parameters_by_method
+from smelt.precision.int8.candidates import Candidate, Found, find_candidates
+from smelt.precision.int8.clip import Limits
+from smelt.precision.int8.linear import Parameters
+from smelt.precision.int8.measure import Measure, outputs_of
+from smelt.precision.int8.methods import Variant, variants
+from smelt.precision.int8.settings import FORMS, Settings
+from smelt.precision.int8.switches import switched
+from smelt.precision.outputs import Outputs
+from smelt.precision.ranges import Ranges, measure_ranges
+from smelt.runtime.interface import interface_of
+from smelt.runtime.named_inputs import choose_inputs
+from smelt.runtime.onnxruntime import OnnxRuntime
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A variant of the model with its candidates, ranges of activations, and measure."""
+
+    variant: Variant
+    found: Found
+    parameters: Mapping[str, Parameters]
+    measure: Measure
+
+    @property
+    def whole_error(self) -> float:
+        """The error if each candidate has its first form, static activations before others."""
+        forms = {
+            each: "static" if "static" in each.forms else each.forms[0]
+            for each in self.found.candidates
+        }
+        return self.measure.error(forms)
+
+
+def open_best(
+    model: ir.Model, data: Data, metric: Metric, settings: Settings, say: Callable[[str], None]
+) -> Opened:
+    """Return the variant of ``model`` with the least error if all products have fewer bits.
+
+    Raises UsageError E678 if no product can, and E684 if the outputs hold no numbers.
+    """
+    found, limits = _ranged(model, data, settings, say)
+    say("opening the model")
+    source = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
+    reference = outputs_of(source, data.held_apart)
+    del source
+    refuse_no_numbers(reference)
+    method = settings.method
+    if method == "auto" and (data.drawn or not _has_effect(found.candidates, settings)):
+        method = "nearest"
+    best: Opened | None = None
+
+    def find(work: ir.Model) -> Sequence[Candidate]:
+        """Return the candidates of ``work``."""
+        return _candidates(work, data, settings).candidates
+
+    made = variants(model, find, data.calibration, method, settings.format, say)
+    for variant in made:
+        if variant.model is not model:
+            found, limits = _ranged(variant.model, data, settings, say)
+        trial = _opened(variant, found, limits, reference, data, metric, settings, say)
+        if best is None or trial.whole_error < best.whole_error:
+            best = trial
+    assert best is not None
+    return best
+
+
+def _has_effect(candidates: Sequence[Candidate], settings: Settings) -> bool:
+    """True if scales or codes other than the nearest may lower the error."""
+    in_integers = any(set(each.forms) - {"weights"} for each in candidates)
+    return bool(settings.format.block) or in_integers
+
+
+def _opened(
+    variant: Variant,
+    found: Found,
+    limits: Mapping[str, Limits],
+    reference: Outputs,
+    data: Data,
+    metric: Metric,
+    settings: Settings,
+    say: Callable[[str], None],
+) -> Opened:
+    """Return ``variant`` with the parameters of activations that have the least error."""
+    model, candidates, codes = variant.model, found.candidates, variant.codes
+    format_, links = settings.format, settings.links
+
+    def open_measure(parameters: dict[str, Parameters]) -> Measure:
+        """Return the measure of sets of forms with these ``parameters``."""
+        trial = switched(model, candidates, parameters, format_, codes, links=links)
+        run = OnnxRuntime(trial.model, consume=True, optimized=True, threads=0)
+        measured = frozenset(parameters)
+        return Measure(model, trial, run, data.held_apart, reference, metric, measured, links, say)
+
+    made = parameters_by_method(
+        model, limits, candidates, data.calibration, settings.ranges, signed=format_.signed
+    )
+    parameters, measure = least_error(made, candidates, open_measure)
+    return Opened(variant, found, parameters, measure)
+
+
+def _ranged(
+    model: ir.Model, data: Data, settings: Settings, say: Callable[[str], None]
+) -> tuple[Found, dict[str, Limits]]:
+    """Return the candidates of ``model``, and the measured range of each float value by name."""
+    say("measuring ranges")
+    found = _candidates(model, data, settings)
+    needs_ranges = any("static" in each.forms for each in found.candidates)
+    ranges = measure_ranges(clone_model(model), data.calibration) if needs_ranges else Ranges()
+    limits = finite_limits(ranges)
+    found.candidates[:] = [_with_ranges(each, limits, found) for each in found.candidates]
+    return found, limits
+
+
+def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
+    """Return the candidates in the forms that ``settings`` allow; raises UsageError E678."""
+    sizes = _sizes(model, data.held_apart[0])
+    static = not data.drawn
+    found = find_candidates(model, sizes, static=static)
+    allowed = FORMS[settings.activations]
+    if settings.format.block:
+        allowed = frozenset({"weights"})
+    left = []
+    for each in found.candidates:
+        forms = tuple(form for form in each.forms if form in allowed)
+        if each.operator in settings.keep or settings.keep.intersection(each.nodes):
+            found.kept[each.name] = "it is named by keep"
+        elif forms:
+            left.append(replace(each, forms=forms))
+    found.candidates[:] = left
+    if not left:
+        raise UsageError(
+            "E678",
+            "no product of the model can have fewer bits",
+            at=[f"{name}: {why}" for name, why in list(found.kept.items())[:8]],
+            why="Conv, MatMul, Gemm and Gather with a constant float32 weight can",
+            fix="check that the weights are constants: `smelt inspect MODEL`",
+        )
+    return found
+
+
+def _sizes(model: ir.Model, sample: Sample) -> Mapping[str, int]:
+    """Return the size of each symbolic dim of the inputs for the shapes in ``sample``."""
+    interface = interface_of(model)
+    pairs = zip(interface.inputs, sample, strict=True)
+    given = {port.name: value for port, value in pairs if value is not None}
+    return choose_inputs(interface, given, make=None).sizes  # type: ignore[arg-type]
+
+
+def _with_ranges(candidate: Candidate, limits: Mapping[str, Limits], found: Found) -> Candidate:
+    """Return ``candidate`` without the form ``static`` if its operand has no finite range."""
+    if "static" not in candidate.forms or candidate.source in limits:
+        return candidate
+    found.kept[candidate.name] = "its operand was not finite, or empty, on the calibration data"
+    return replace(candidate, forms=tuple(form for form in candidate.forms if form != "static"))

@@ -1,0 +1,41 @@
+"""What the search for fewer bits may choose from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from smelt.precision.int8.clip import Ranges
+from smelt.precision.int8.methods import Method
+from smelt.precision.int8.search import Gain
+from smelt.precision.int8.write import Format
+
+Activations = Literal["static", "dynamic", "auto", "float"]
+
+FORMS: Mapping[Activations, frozenset[str]] = {
+    "auto": frozenset({"static", "dynamic", "weights"}),
+    "static": frozenset({"static", "weights"}),
+    "dynamic": frozenset({"dynamic", "weights"}),
+    "float": frozenset({"weights"}),
+}
+"""The forms of products that each choice of activations allows."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the search may choose from.
+
+    ``activations``: by measured ranges (static), by ranges of each run (dynamic), in float, or the
+    better of these for each product. ``links``: operators between integer convolutions compute with
+    integers, too. ``keep`` names operators and results that stay in float. ``ranges``: how the
+    range of an activation is chosen. ``method``: how weights are rounded; see ``methods``.
+    """
+
+    activations: Activations = "auto"
+    gain: Gain = "time"
+    format: Format = field(default_factory=Format)
+    links: bool = True
+    keep: frozenset[str] = frozenset()
+    ranges: Ranges = "minmax"
+    method: Method = "auto"
