@@ -52,6 +52,7 @@ DIFFERENT = {
     "--weights": "convert reads a checkpoint, quantize chooses a type",
     "--seed": "generate draws tokens, the others inputs",
     "--strict": "convert has no fallback to forbid",
+    "--within": "compile limits the error of weights alone, of 4 or 8 bits",
     "--seconds": "bench fills them, tune stops after them",
     "--runs": "rounds of bench, runs of a check of reduce",
     "--timeout": "of a model of batch, of a run of a check of reduce",

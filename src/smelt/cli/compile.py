@@ -24,6 +24,7 @@ from smelt.cli.tracing import Calling, Input
 from smelt.cli.tuning import Tuning
 from smelt.cli.watching import Watching
 from smelt.cli.weights import Weights
+from smelt.cli.within import Within
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def compile_(
     rewriting: Rewriting,
     half_types: HalfTypes,
     weights: Weights,
+    limit: Within,
     tuning: Tuning,
     watching: Watching,
 ) -> None:
@@ -120,7 +122,7 @@ def compile_(
     from smelt.targets.phase_observer import observe_phases
 
     half = half_types.keyword(native=rewriting.keep_bf16)
-    check_samples(samples, verify, measures=bool(half))
+    check_samples(samples, verify, measures=bool(half or limit.within))
     _check_fallback(fallback, strict)
     target_options = {**_own_options(option), **weights.stored()}
     if watching.dry_run:
@@ -136,9 +138,10 @@ def compile_(
     ):
         if half:
             half["samples"] = read_samples(samples)
+        work = limit.quantized(to_compile, target_options, samples, seen.shown.say)
         make = tuning.compiler(seen.shown.say, target, fallback)
         artifact = make(
-            to_compile.model,
+            work.model,
             *to_compile.call.positional,
             target=target,
             pipeline=rewriting.stages(),
