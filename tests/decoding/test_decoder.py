@@ -49,6 +49,12 @@ def test_generated_tokens_are_those_of_the_network(network, model, first, option
     assert got.tolist() == reference(network, [3, 1, 4, 1, 5], 9, **options)
 
 
+def test_a_merged_decoder_has_both_parts():
+    merged = smelt.merge(MODELS / "gpt2_decoder.onnx", MODELS / "gpt2_decoder_with_past.onnx")
+    got = smelt.generate(merged, [3, 1, 4], 6)
+    assert got.tolist() == reference("gpt2", [3, 1, 4], 6)
+
+
 @pytest.fixture(scope="module")
 def gpt2():
     """A decoder with a past."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from smelt.compiler import Source
+from smelt.decoding.merged import parts_of
 from smelt.decoding.program import PROMPT_TOKENS, FirstProgram, Program, network_of
 from smelt.decoding.sampling import Sampler, sampling_of
 from smelt.decoding.state import Array, State
@@ -25,7 +26,8 @@ class Decoder:
     ``model`` is an exported step: tokens, pasts, and optionally a mask and positions, become logits
     and the pasts of the next step. Without a past, each step computes all tokens again. ``first``
     computes the prompt if ``model`` takes one token a call; without it, the prompt takes a call for
-    each token. ``inputs`` are the arrays of further inputs, such as the states of an encoder.
+    each token. A merged decoder, with a bool input that chooses a branch, has both in one file.
+    ``inputs`` are the arrays of further inputs, such as the states of an encoder.
     """
 
     def __init__(
@@ -42,9 +44,11 @@ class Decoder:
         """
         self._constants = {name: np.asarray(value) for name, value in (inputs or {}).items()}
         given = self._constants.keys()
-        self._first = None if first is None else network_of(first, given)
+        step, own_first = parts_of(model)
+        prompt = own_first if first is None else first
+        self._first = None if prompt is None else network_of(prompt, given, is_first=True)
         carried = () if self._first is None else self._first.outputs
-        self._step = network_of(model, given, carried)
+        self._step = network_of(step, given, carried)
         networks = [self._step] if self._first is None else [self._step, self._first]
         known = {value.name for each in networks for value in each.model.graph.inputs}
         for name in self._constants:

@@ -48,16 +48,26 @@ class Network:
         return dim if isinstance(dim, int) else str(dim)
 
 
-def network_of(source: Source, given: Collection[str], carried: Collection[str] = ()) -> Network:
+def network_of(
+    source: Source,
+    given: Collection[str],
+    carried: Collection[str] = (),
+    *,
+    is_first: bool = False,
+) -> Network:
     """Return ``source`` optimized, with caches that grow in place, and logits of the last token.
 
     ``given`` are the inputs that the caller gives, ``carried`` those that another model computes
-    in the first call. Raises UsageError E801 for a model that is no decoder, and what
+    in the first call. ``is_first``: the model computes the first call, and has no past to read.
+    Raises UsageError E801 for a model that is no decoder, and what
     ``smelt.load`` raises.
     """
     model = load(source, keep_opset=True) if not isinstance(source, ir.Model) else source
     model = optimize(model)
     ShapeInference(model).infer_model()
+    for value in list(model.graph.inputs) if is_first else ():
+        if not value.uses():  # the pasts of a merged decoder
+            model.graph.inputs.remove(value)
     ports = ports_of(model, given, carried)
     keep_last_row(model, ports.logits)
     return Network(model, ports, append_in_place(model, ports))
