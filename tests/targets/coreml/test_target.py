@@ -162,14 +162,38 @@ def test_a_weight_beyond_float16_is_refused_by_name():
     assert result.tolist() == [1, 70000]
 
 
-def test_a_number_that_stands_for_infinity_becomes_the_largest_float16():
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = Where(c, x, low)", -(2**14)),
+        ("f = Where(c, x, low) y = Min(f, low)", -65504),
+        ("f = Neg(x) y = Where(c, x, high)", 65504),
+    ],
+)
+def test_a_number_that_stands_for_infinity_becomes_one_of_float16(body, expected):
     model = (
-        "g (float[2] x, bool[2] c) => (float[2] y) <float low = {-3.4e38}> { y = Where(c, x, low) }"
+        "g (float[2] x, bool[2] c) => (float[2] y) <float low = {-3.4e38}, float high = {1e9}>"
+        f" {{ {body} }}"
     )
     artifact = written(model, precision="fp16")
-    assert artifact.plan.facts["clamped"] == {"low": artifact.plan.model.graph[-1].name}
+    assert artifact.plan.facts["clamped"]
     (result,) = computed(artifact, np.ones(2, F), np.array([1, 0], bool))
-    assert result.tolist() == [1, -65504]
+    assert result[1] == expected
+
+
+@pytest.mark.parametrize(
+    "mask", ["m = Where(c, zero, low)", "n = Where(c, zero, low) m = Add(n, low)"]
+)
+def test_a_row_without_a_place_that_counts_is_not_nan(mask):
+    model = (
+        "g (float[4] x, bool[4] c) => (float[4] y) <float low = {-1e9}, float zero = {0}>"
+        f" {{ {mask} s = Add(x, m) y = Softmax(s) }}"
+    )
+    artifact, scores = written(model, precision="fp16"), np.array([-40, -5, -30, 60], F)
+    (result,) = computed(artifact, scores, np.zeros(4, bool))
+    assert np.isfinite(result).all()
+    (result,) = computed(artifact, scores, np.array([1, 0, 0, 0], bool))
+    np.testing.assert_allclose(result, [1, 0, 0, 0], atol=1e-3)
 
 
 REFUSED = {

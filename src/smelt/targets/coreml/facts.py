@@ -62,8 +62,8 @@ class Scope:
 class Facts:
     """What all calls of one emission share: the writer, constants, precision, opset.
 
-    ``clamped`` maps constants that float16 holds as infinity or 0 only, and that became its largest
-    or least number, to their readers. ``may_overflow`` maps nodes whose int64 results may be beyond
+    ``clamped`` maps constants that float16 holds as infinity or 0 only, and that became another of
+    its numbers, to their readers; ``stand_ins`` holds what they became, by operator. ``may_overflow`` maps nodes whose int64 results may be beyond
     32 bits to their operators.
     """
 
@@ -76,6 +76,7 @@ class Facts:
     bounds: IntegerBounds = field(default_factory=IntegerBounds)
     lower_bounds: dict[str, int] = field(default_factory=dict)
     clamped: dict[str, str] = field(default_factory=dict)
+    stand_ins: dict[tuple[ir.Value, Element, str], Val] = field(default_factory=dict)
     narrow_bounds: NarrowBounds = field(default_factory=NarrowBounds)
     may_overflow: dict[str, str] = field(default_factory=dict)
     dry: bool = False

@@ -18,7 +18,12 @@ from smelt.targets.coreml.writer import Dims, Refused, Val
 LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24
 STAND_IN, LARGEST_STAND_IN = 1e9, 3e38
 """Finite numbers from here on stand for infinity: operands of a masking operator, and others. They
-become the largest float16."""
+become the largest float16, or ``MASK``."""
+MASK = -(2.0**14)
+"""A number below 0 that stands for infinity, except for a bound. Scores and two further masks that
+are added to it stay finite, so that a row without a place that counts does not become NaN."""
+BOUNDS = frozenset({"Clip", "Max", "Min"})
+"""Operators whose numbers are bounds."""
 MASKING = frozenset({"Add", "Clip", "Max", "Min", "Where"})
 """Operators that mask scores by a large number."""
 FLOORED = MASKING | {"Sub", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
@@ -93,6 +98,12 @@ class Operands:
                 return Val(value.name or "value", element, self.dims(value))
             if array is None:
                 raise Refused(f"its input {value.name!r} could not be written")
+            key = value, element, self.node.op_type
+            if element == Element.FLOAT16 and _depends_on_operator(array):
+                if key not in self.facts.stand_ins:
+                    named = self.constant(array, element, value.name or "const")
+                    self.facts.stand_ins[key] = named
+                return self.facts.stand_ins[key]
             found = self.constant(array, element, value.name or "const")
             top = scope
             while top.outer is not None:
@@ -129,7 +140,9 @@ class Operands:
             least = STAND_IN if self.node.op_type in MASKING else LARGEST_STAND_IN
             endless = np.isfinite(wide) & (np.abs(wide) >= least)
             if endless.any():
-                wide = np.where(endless, np.copysign(np.float32(LARGEST_HALF), wide), wide)
+                low = -LARGEST_HALF if self.node.op_type in BOUNDS else MASK
+                stand_ins = np.where(wide < 0, low, LARGEST_HALF).astype(np.float32)
+                wide = np.where(endless, stand_ins, wide)
                 self.facts.clamped[name] = self.node.name or self.node.op_type
             with np.errstate(over="ignore"):
                 narrow = wide.astype(np.float16)
@@ -234,6 +247,16 @@ class Operands:
                 f"{what} of 8 and 16 bit integers wraps around; Core ML computes in 32 bits",
                 "cast to int32",
             )
+
+
+def _depends_on_operator(array: np.ndarray) -> bool:
+    """True if operators get different numbers of float16 for a constant: one that stands for
+    infinity, or one that float16 rounds to 0."""
+    if array.dtype == np.float16 or array.dtype.kind == "b" or array.size == 0:
+        return False
+    sizes = np.abs(array.astype(np.float32))
+    is_large = bool((np.isfinite(sizes) & (sizes >= STAND_IN)).any())
+    return is_large or (array.size == 1 and 0 < float(sizes.reshape(-1)[0]) < LEAST_HALF)
 
 
 def _converted(array: np.ndarray, dtype: Any) -> np.ndarray:
