@@ -53,6 +53,47 @@ def test_fewer_axes(before: str, after: str) -> None:
     check_rewrite(expand, before, after)
 
 
+def gathered(x: str, axis: int, perm: str, end: str, y: str) -> str:
+    """Return text that gathers 4 windows of 2 along ``axis``, moves axes and merges them."""
+    return (
+        f"g (float{x} x) => (float{y} y) <int64[4,2] i = {{0,1,1,2,2,3,3,-1}}> {{ "
+        f"e = Constant<value_ints={end}>() a = Gather<axis={axis}>(x, i) "
+        f"t = Transpose<perm={perm}>(a) y = Reshape(t, e) }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("graph", "operators"),
+    [
+        (
+            gathered("[N,4,8,3,2]", 2, "[0,2,4,1,3,5]", "[-1,12,16]", "[N,12,16]"),
+            ["Gather", "Reshape", "Transpose", "Reshape", "Transpose", "Reshape"],
+        ),
+        (
+            gathered("[2,4,8,3,4]", 4, "[0,1,2,3,5,4]", "[2,32,24]", "[2,32,24]"),
+            ["Gather", "Reshape", "Transpose", "Reshape"],
+        ),
+    ],
+)
+def test_windows_are_gathered_by_a_vector(graph: str, operators: list[str]) -> None:
+    model = check_operators(expand, graph, operators)
+    assert all(len(value.shape) <= 5 for node in model.graph for value in node.outputs)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "g (float[2,3,4,5] x, int64[4,2] i) => (y) { y = Gather<axis=1>(x, i) }",
+        "g (float[2,3,4,5] x) => (y) <int64[4,2] i = {0,1,1,2,2,0,0,1}> { y = Gather<axis=1>(x, i) }",
+        "g (float[2,3,4,5,6] x, int64[2,2] i) => (y) { y = Gather<axis=1>(x, i) }",
+        "g (float[2,3,4,5,2,2] x) => (y) <int64[2,2] i = {0,1,1,2}> { y = Gather<axis=1>(x, i) }",
+        "g (float[N,M,4,5,6] x) => (y) <int64[2,2] i = {0,1,1,2}> { y = Gather<axis=2>(x, i) }",
+    ],
+)
+def test_gathers_that_stay(graph: str) -> None:
+    check_unchanged(expand, graph)
+
+
 def test_a_reversal_takes_steps_of_rank_4() -> None:
     model = check_operators(
         expand,

@@ -6,7 +6,13 @@
 Axes of size 1 are dropped, and axes that stay neighbours are merged. If that is not enough, the
 permutation is split into steps that swap two neighbouring blocks, each a Transpose of rank 4.
 
-Needs    (1) a limit of at least 4, a result within the limit, and at most one unknown dim.
+    before   x ─> Gather(indices: [4, 2]) (rank 6 or more) ─> y
+    after    x ─> Gather(indices: [8]) ─> Reshape (rank 6 or more) ─> y
+
+Such a Reshape may begin a chain of the first form; windows of images are gathered that way.
+
+Needs    (1) a limit of at least 4, a result within the limit, and at most one unknown dim; (2) for
+         a Gather, constant indices, and a rank within the limit without their further axes.
 Keeps    (1) chains within the limit; (2) inner results with other readers; (3) sizes of 0.
          The pass is for targets with such a limit.
 """
@@ -22,7 +28,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.ir.build import Builder
 from smelt.ir.opset import RESHAPES
-from smelt.ir.pattern import op, var
+from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim
 from smelt.ir.symbolic_dims.element_counts import dim_product
@@ -77,6 +83,21 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
     return _reshape(b, value, result)
 
 
+@rule(op("Gather", var("x"), const(name="indices", limit=None)), same_shape=True)  # needs 2
+def high_rank_gather(m: Match, b: Builder) -> Replacement:
+    """Gather by a vector of indices, then split the axis of the indices by a Reshape."""
+    result, indices = dims_of(m.root.outputs[0]), m.array("indices", limit=None)
+    if result is None or indices is None or len(result) <= m.options.max_rank:  # keeps 1
+        return None
+    if indices.ndim < 2 or len(result) - indices.ndim + 1 > m.options.max_rank:  # needs 2
+        return Miss("a vector of indices does not bring the rank within the limit")
+    if len(_unknown_dims(result)) > 1 or 0 in result:  # needs 1, keeps 3
+        return Miss("more than one dim of the result is not known, or one is 0")
+    axis = m.root.attributes.get_int("axis", 0)
+    rows = b.op("Gather", m["x"], b.constant(indices.reshape(-1)), axis=axis)
+    return _reshape(b, rows, result)
+
+
 def _merged_axes(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[int]]:
     """Return ``(sizes, order)``: the permutation ``perm`` of ``dims``, stated over fewer axes.
 
@@ -129,7 +150,7 @@ def _reshape(b: Builder, value: ir.Value, dims: Sequence[Dim]) -> ir.Value:
 expand_high_rank_reshape_and_transpose = rule_pass(
     "expand_high_rank_reshape_and_transpose",
     __doc__,
-    [high_rank_transpose],
+    [high_rank_transpose, high_rank_gather],
     exactness=EXACT,
     default=False,
     options_type=RankLimit,

@@ -63,8 +63,8 @@ class Facts:
     """What all calls of one emission share: the writer, constants, precision, opset.
 
     ``clamped`` maps constants that float16 holds as infinity or 0 only, and that became another of
-    its numbers, to their readers; ``stand_ins`` holds what they became, by operator. ``may_overflow`` maps nodes whose int64 results may be beyond
-    32 bits to their operators.
+    its numbers, to their readers; ``stand_ins`` holds what they became, by operator.
+    ``may_overflow`` maps nodes whose int64 results may be beyond 32 bits to their operators.
     """
 
     writer: Writer

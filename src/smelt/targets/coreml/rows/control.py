@@ -1,4 +1,4 @@
-"""If, Loop and Scan: cond, while_loop, or one copy of the body for each of a constant number of
+"""If and Loop: cond, while_loop, or one copy of the body for each of a constant number of
 rounds."""
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.emission import write_node
 from smelt.targets.coreml.facts import Scope
 from smelt.targets.coreml.registry import writes
-from smelt.targets.coreml.rows.slices import take
 from smelt.targets.coreml.writer import Refused, Val
 
 MOST_ROUNDS = 128
 """A loop of more rounds is not written round by round."""
 
 
-def _body(c: Call, graph: ir.Graph, inputs: Sequence[Val]) -> list[Val]:
+def write_body(c: Call, graph: ir.Graph, inputs: Sequence[Val]) -> list[Val]:
     """Write the nodes of an inner graph with its inputs bound, and return its outputs."""
     outer = c.facts.scope
     c.facts.scope = Scope(outer=outer)
@@ -36,7 +35,7 @@ def _body(c: Call, graph: ir.Graph, inputs: Sequence[Val]) -> list[Val]:
         c.facts.scope = outer
 
 
-def _block(c: Call, outputs: Sequence[Val]) -> list[str]:
+def block_results(c: Call, outputs: Sequence[Val]) -> list[str]:
     """Return names for the outputs of a block, each of a value that the block itself writes."""
     names = []
     for value in outputs:
@@ -58,8 +57,8 @@ def branch(c: Call) -> None:
     for name in ("then_branch", "else_branch"):
         graph = c.node.attributes[name].as_graph()
         with c.w.block() as operations:
-            results = _body(c, graph, [])
-            names = _block(c, results)
+            results = write_body(c, graph, [])
+            names = block_results(c, results)
         blocks.append(Block(operations, names))
         kinds.append([(each.element, each.dims) for each in results])
     if kinds[0] != kinds[1]:
@@ -105,13 +104,13 @@ def _unroll_loop(c: Call, graph: ir.Graph, count: int) -> None:
     rows: list[list[Val]] = []
     for number in range(count):
         inputs = [c.w.constant(np.int32(number)), c.w.constant(np.bool_(True)), *carried]
-        results = _body(c, graph, inputs)[1:]
+        results = write_body(c, graph, inputs)[1:]
         carried, row = results[: len(carried)], results[len(carried) :]
         rows.append(row)
-    c.done(*carried, *(_stacked(c, each, 0) for each in zip(*rows, strict=True)))
+    c.done(*carried, *(stacked(c, each, 0) for each in zip(*rows, strict=True)))
 
 
-def _stacked(c: Call, values: Sequence[Val], axis: int) -> Val:
+def stacked(c: Call, values: Sequence[Val], axis: int) -> Val:
     """Return values of one shape as one with a new dim at ``axis``."""
     if len({value.dims for value in values}) > 1:
         raise Refused("its rounds give results of different shapes")
@@ -124,38 +123,16 @@ def _stacked(c: Call, values: Sequence[Val], axis: int) -> Val:
     return c.w.op("concat", kind, tuple(dims), values=parts, axis=axis, interleave=False)
 
 
-@writes("Scan")
-def scan(c: Call) -> None:
-    """Write the body once for each row of the scanned inputs, whose number is constant."""
-    graph = c.node.attributes["body"].as_graph()
-    scanned = int(c.attribute("num_scan_inputs"))
-    states = len(c.node.inputs) - scanned
-    axes = list(c.attribute("scan_input_axes") or [0] * scanned)
-    backwards = list(c.attribute("scan_input_directions") or [0] * scanned)
-    results = len(c.node.outputs) - states
-    out_axes = list(c.attribute("scan_output_axes") or [0] * results)
-    reversed_outputs = list(c.attribute("scan_output_directions") or [0] * results)
-    carried = [c.x(index) for index in range(states)]
-    sources = [c.x(states + index) for index in range(scanned)]
-    count = sources[0].dims[axes[0]]
-    if count is None or count > MOST_ROUNDS:
-        raise Refused(f"its number of rounds is open, or above {MOST_ROUNDS}")
-    rows: list[list[Val]] = []
-    for number in range(count):
-        slices = []
-        for source, axis, backward in zip(sources, axes, backwards, strict=True):
-            place = axis % source.rank
-            at = count - 1 - number if backward else number
-            slices.append(take(c, source, np.asarray(at), place))
-        found = _body(c, graph, [*carried, *slices])
-        carried = found[:states]
-        rows.append(found[states:])
-    stacks = []
-    for index, column in enumerate(zip(*rows, strict=True)):
-        ordered = list(reversed(column)) if reversed_outputs[index] else list(column)
-        rank = column[0].rank + 1
-        stacks.append(_stacked(c, ordered, out_axes[index] % rank))
-    c.done(*carried, *stacks)
+def renamed(c: Call, values: Sequence[Val], label: str) -> list[Val]:
+    """Return values with new names, the inputs of a block."""
+    return [Val(c.w.new_name(label), each.element, each.dims) for each in values]
+
+
+def refuse_changed(before: Sequence[Val], after: Sequence[Val]) -> None:
+    """Raise Refused if a carried value changes its shape or element type."""
+    for old, new in zip(before, after, strict=True):
+        if old.dims != new.dims or old.element != new.element:
+            raise Refused("a carried value changes its shape or type")
 
 
 def _while(c: Call, graph: ir.Graph) -> None:
@@ -168,32 +145,26 @@ def _while(c: Call, graph: ir.Graph) -> None:
     start = c.op("add", c.w.constant(np.int32(0)), 0)
     variables = [start, c.op("logical_and", going, True), *carried]
 
-    def inner(label: str) -> list[Val]:
-        """Return new names for the variables inside of a block."""
-        return [Val(c.w.new_name(label), each.element, each.dims) for each in variables]
-
-    first = inner("condition_in")
+    first = renamed(c, variables, "condition_in")
     with c.w.block() as tests:
         test = first[1]
         if count is not None:
             below = c.op("less", first[0], count, element=Element.BOOL)
             test = c.op("logical_and", below, test)
-        outcome = _block(c, [test])
-    second = inner("body_in")
+        outcome = block_results(c, [test])
+    second = renamed(c, variables, "body_in")
     with c.w.block() as steps:
-        found = _body(c, graph, [second[0], second[1], *second[2:]])
+        found = write_body(c, graph, [second[0], second[1], *second[2:]])
         following = [c.op("add", second[0], 1), _scalar(c, found[0]), *found[1:]]
-        names = _block(c, following)
-    for before, after in zip(carried, found[1:], strict=True):
-        if before.dims != after.dims or before.element != after.element:
-            raise Refused("a carried value changes its shape or type")
-    blocks = [Block(tests, outcome, _named(first)), Block(steps, names, _named(second))]
+        names = block_results(c, following)
+    refuse_changed(carried, found[1:])
+    blocks = [Block(tests, outcome, named_inputs(first)), Block(steps, names, named_inputs(second))]
     kinds = [(each.element, each.dims) for each in variables]
     label = c.node.outputs[0].name or "loop"
     results = c.w.ops("while_loop", kinds, name=label, blocks=blocks, loop_vars=variables)
     c.done(*results[2:])
 
 
-def _named(values: Sequence[Val]) -> list[Named]:
+def named_inputs(values: Sequence[Val]) -> list[Named]:
     """Return values as the inputs of a block."""
     return [Named(each.name, TensorType(each.element, each.dims)) for each in values]

@@ -29,10 +29,9 @@ def guarded(c: Call, index: int, size: Val | int) -> Val:
     """Return the indices in input ``index``; a negative one counts from ``size``."""
     array = c.array(index)
     if array is not None:
-        if isinstance(size, Val) and size.array is not None:
-            size = int(size.array)
-        if isinstance(size, int):
-            places = np.where(array < 0, array + size, array)
+        count = size.array if isinstance(size, Val) else np.asarray(size)
+        if count is not None:
+            places = np.where(array < 0, array + count, array)
             return c.constant(places, Element.INT32, "indices")
         if (array >= 0).all():
             return c.x(index, Element.INT32)
