@@ -71,8 +71,9 @@ def compile_einsum(
     parsed, sizes = equation_of(equation, [dims_of(shape) for shape in shapes])
     shapes_of: list[Sequence[Dim]] = [dims_of(shape) for shape in shapes]
     fixed = constant_arrays(constants, shapes, given)
-    slices = slices_of(parsed, sizes, optimize, limit_of(memory_limit, parsed, sizes))
-    network = Network(parsed, sizes, slices, given, algebra, tuple(fixed.items()), options)
+    limit = limit_of(memory_limit, parsed, sizes)
+    slices = slices_of(parsed, sizes, optimize, limit)
+    network = Network(parsed, sizes, slices, given, algebra, tuple(fixed.items()), options, limit)
     chosen = find_target(target)
     if fixed and not slices.labels:
 

@@ -72,7 +72,7 @@ def einsum(
 
         return recorded(equation, given, dtype, settings)
     if needs_gradient([out]):
-        raise _unrecorded()
+        raise unrecorded()
     artifact, arrays, back = prepared(
         (equation, *given), dtype=dtype, casting=casting, semiring=semiring, **settings
     )
@@ -104,7 +104,7 @@ def prepared(
             fix="call it outside of jax.jit and jax.grad, without out=",
         )
     if needs_gradient(given):
-        raise _unrecorded()
+        raise unrecorded()
     arrays, back = numpy_arrays(given)
     semiring = _by_name(semiring)
     arrays = _converted(arrays, dtype, casting)
@@ -118,7 +118,7 @@ def _by_name(semiring: str | Semiring) -> str | Semiring:
     return "sum_product" if semiring == SEMIRINGS["sum_product"] else semiring
 
 
-def _unrecorded() -> UsageError:
+def unrecorded() -> UsageError:
     """Return E671: the gradient of a tensor would be lost."""
     return UsageError(
         "E671",

@@ -1,6 +1,7 @@
-"""A contraction as a primitive of JAX, with rules for jit, vmap, jvp and grad.
+"""Contractions as primitives of JAX, with rules for jit, vmap, jvp and grad.
 
-A compiled JAX program calls it on the host by ``jax.pure_callback``. Derivatives and batches are
+A compiled JAX program calls the compiled library by XLA's foreign function interface on the CPU,
+where there is a library, else the host by ``jax.pure_callback``. Derivatives and batches are
 contractions again, so they run in smelt, too.
 """
 
@@ -23,7 +24,10 @@ from smelt.networks.derivatives import (
     optimize_for_derivative,
 )
 from smelt.networks.equations import equation_of
+from smelt.networks.jax_call import called_by_xla, is_library
+from smelt.networks.network import Contraction
 from smelt.operators.contraction import Equation, parse, sizes_of
+from smelt.targets.host.options import default_engine
 
 einsum_p = Primitive("smelt_einsum")
 """Parameters: ``equation`` without ellipses, ``semiring``, and ``options`` of ``smelt.einsum``."""
@@ -36,21 +40,34 @@ def traced(
 
     Element types are promoted as JAX does.
     """
+    arrays = read(operands)
     try:
-        arrays = [jnp.asarray(each) for each in operands]
         common = jnp.result_type(*arrays) if dtype is None else dtype
         arrays = [each.astype(common) for each in arrays]
     except (TypeError, ValueError) as error:
-        raise UsageError(
-            "E671",
-            "an operand cannot be read as a JAX array",
-            why=str(error).partition("\n")[0],
-            fix="pass arrays of numbers that have a common element type",
-        ) from error
+        raise _unreadable(error) from error
     equation, _ = equation_of(text, [each.shape for each in arrays])
     if semiring == "sum_product" and arrays[0].dtype == bool:
         semiring = "or_and"
     return einsum_p.bind(*arrays, equation=str(equation), semiring=semiring, options=options)
+
+
+def read(operands: Sequence[Any]) -> list[Any]:
+    """Return ``operands`` as values of JAX; raises UsageError E671."""
+    try:
+        return [jnp.asarray(each) for each in operands]
+    except (TypeError, ValueError) as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> UsageError:
+    """Return E671: an operand is no array of JAX."""
+    return UsageError(
+        "E671",
+        "an operand cannot be read as a JAX array",
+        why=str(error).partition("\n")[0],
+        fix="pass arrays of numbers that have a common element type",
+    )
 
 
 def _run(*arrays: Any, equation: str, semiring: Any, options: tuple[Any, ...]) -> np.ndarray:
@@ -83,15 +100,37 @@ def _eager(*operands: Any, **parameters: Any) -> Any:
 
 def _by_callback(*operands: Any, **parameters: Any) -> Any:
     """Return the contraction within a compiled JAX program, which calls smelt on the host."""
+    result = _abstract_of(operands, parameters["equation"])
+    _compiled(operands, parameters)  # JAX would hide errors that are raised in the callback
+    return jax.pure_callback(lambda *arrays: _run(*arrays, **parameters), result, *operands)
+
+
+def _by_library(*operands: Any, **parameters: Any) -> Any:
+    """Return the contraction by a call of its compiled library, or else of the host."""
+    artifact = _compiled(operands, parameters, wait=True)
+    if artifact is None or not is_library(artifact, operands):
+        return _by_callback(*operands, **parameters)
+    result = _abstract_of(operands, parameters["equation"])
+    (found,) = called_by_xla(artifact, [result], operands)
+    return found
+
+
+def _compiled(
+    operands: Sequence[Any], parameters: dict[str, Any], wait: bool = False
+) -> Contraction | None:
+    """Return the contraction, compiled now or kept; None if JAX does not know the sizes.
+
+    ``wait``: it is compiled to a library, unless the engine is ``numpy``.
+    """
     from smelt.networks.contract import compiled
 
-    result = _abstract_of(operands, parameters["equation"])
-    if all(isinstance(size, int) for each in operands for size in each.shape):
-        # Compile now, so that wrong options raise here: JAX hides errors raised in a callback.
-        options = dict(parameters["options"])
-        choices = (options.pop("optimize"), options.pop("memory_limit"))
-        compiled(parameters["equation"], operands, parameters["semiring"], *choices, options)
-    return jax.pure_callback(lambda *arrays: _run(*arrays, **parameters), result, *operands)
+    if not all(isinstance(size, int) for each in operands for size in each.shape):
+        return None
+    options = dict(parameters["options"])
+    choices = (options.pop("optimize"), options.pop("memory_limit"))
+    if wait and options.get("engine", default_engine()) == "auto":
+        options["engine"] = "native"
+    return compiled(parameters["equation"], operands, parameters["semiring"], *choices, options)
 
 
 def _abstract_of(operands: Sequence[Any], equation: str) -> Any:
@@ -163,3 +202,6 @@ ad.primitive_jvps[einsum_p] = _jvp
 ad.primitive_transposes[einsum_p] = _transpose
 batching.primitive_batchers[einsum_p] = _batch
 mlir.register_lowering(einsum_p, mlir.lower_fun(_by_callback, multiple_results=False))
+mlir.register_lowering(
+    einsum_p, mlir.lower_fun(_by_library, multiple_results=False), platform="cpu"
+)

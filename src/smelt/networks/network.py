@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ from smelt.errors import UsageError
 from smelt.ir.same_shape import Dim
 from smelt.networks.arguments import check_function, count_of, file_of
 from smelt.networks.checkpoints import key_of
+from smelt.networks.differentiable import Differentiable
+from smelt.networks.expansion import Expansion, Summand
 from smelt.networks.memory import peak_bytes
 from smelt.networks.slices import Progress, operands_of, parts_of, sum_slices
 from smelt.networks.tree import Tree, tree_of
 from smelt.operators.contraction import Equation, counts_of
 from smelt.operators.contraction_slices import Slices
-from smelt.operators.semiring import Semiring
+from smelt.operators.semiring import SEMIRINGS, Semiring
 from smelt.targets.base import Artifact
 
 
@@ -29,7 +31,8 @@ class Network:
     """What a contraction was compiled from.
 
     ``sizes`` has the size of each label of ``equation``; ``constants`` the arrays of operands that
-    calls leave out, by number; ``options`` are those of the target.
+    calls leave out, by number; ``options`` are those of the target. ``limit`` is the most elements
+    of an intermediate result, or None.
     """
 
     equation: Equation
@@ -39,6 +42,7 @@ class Network:
     semiring: Semiring
     constants: tuple[tuple[int, np.ndarray], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    limit: int | None = None
 
     @property
     def sliced(self) -> dict[str, int]:
@@ -48,8 +52,8 @@ class Network:
         return {label: int(str(self.sizes[label])) for label in labels}
 
 
-@dataclass
-class Contraction(Artifact):
+@dataclass(eq=False)
+class Contraction(Differentiable):
     """An artifact of ``smelt.compile_einsum``; call it with one array per operand."""
 
     network: Network = field(kw_only=True)
@@ -60,6 +64,20 @@ class Contraction(Artifact):
         """Return ``artifact`` as the contraction of ``network``."""
         given = {each.name: getattr(artifact, each.name) for each in fields(artifact)}
         return cls(**given, network=network)
+
+    @cached_property
+    def expansion(self) -> Expansion:
+        """The result as one contraction, whose derivatives keep the path and the limit."""
+        network = self.network
+        equation = network.equation
+        numbers = tuple(range(len(equation.terms)))
+        shapes = [[network.sizes[label] for label in term] for term in equation.terms]
+        is_plain = network.semiring == SEMIRINGS["sum_product"]
+        semiring = "sum_product" if is_plain else network.semiring
+        options = self.options_of_einsum(network.slices.path, network.limit)
+        summand = Summand(str(equation), numbers)
+        fixed = dict(network.constants)
+        return Expansion(((summand,),), shapes, network.dtype, semiring, fixed, options)
 
     @property
     def tree(self) -> Tree:

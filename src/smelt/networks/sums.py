@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial, reduce
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,9 @@ from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.networks.arguments import items_of, numbers_of
 from smelt.networks.compile import compiled_model, model_of
+from smelt.networks.differentiable import Differentiable
 from smelt.networks.equations import dims_of, equation_of, type_over
+from smelt.networks.expansion import Expansion, Summand
 from smelt.networks.shared_products import FIRST_LABEL, SharedProducts
 from smelt.operators.contraction import Equation
 from smelt.operators.contraction_paths import Optimize, find_path, with_default_finder
@@ -41,29 +43,35 @@ class Sharing:
     flops_alone: int
 
 
-@dataclass
-class Contractions(Artifact):
+@dataclass(eq=False)
+class Contractions(Differentiable):
     """An artifact of ``smelt.compile_einsums``; call it with one array per operand."""
 
     sharing: Sharing = field(kw_only=True)
+    sums: Expansion = field(kw_only=True, repr=False)
 
     @classmethod
-    def of(cls, artifact: Artifact, sharing: Sharing) -> Contractions:
+    def of(cls, artifact: Artifact, sharing: Sharing, sums: Expansion) -> Contractions:
         """Return ``artifact`` as the contractions that share products."""
         given = {each.name: getattr(artifact, each.name) for each in fields(artifact)}
-        return cls(**given, sharing=sharing)
+        return cls(**given, sharing=sharing, sums=sums)
+
+    @cached_property
+    def expansion(self) -> Expansion:
+        """The results as sums of the contractions that were given."""
+        return replace(self.sums, options=self.options_of_einsum("auto", None))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as ``Artifact`` does, with the costs."""
-        return _restored, (super().__reduce__(), self.sharing)
+        """Pickle as ``Artifact`` does, with the costs and the sums."""
+        return _restored, (super().__reduce__(), self.sharing, self.sums)
 
 
 def _restored(
-    reduced: tuple[Callable[..., Artifact], tuple[Any, ...]], sharing: Sharing
+    reduced: tuple[Callable[..., Artifact], tuple[Any, ...]], sharing: Sharing, sums: Expansion
 ) -> Contractions:
     """Return the contractions that were pickled."""
     make, arguments = reduced
-    return Contractions.of(make(*arguments), sharing)
+    return Contractions.of(make(*arguments), sharing, sums)
 
 
 def compile_einsums(
@@ -103,7 +111,12 @@ def compile_einsums(
     model, operands = model_of(dims, given, {})
     _build(model, operands, shared, roots, read)
     artifact = compiled_model(model, find_target(target), options, is_whole=True)
-    return Contractions.of(artifact, Sharing(len(shared.products), shared.flops, alone))
+    summands = tuple(
+        tuple(Summand(str(each.equation), each.numbers, each.factor) for each in terms)
+        for terms in read
+    )
+    sharing = Sharing(len(shared.products), shared.flops, alone)
+    return Contractions.of(artifact, sharing, Expansion(summands, dims, given))
 
 
 @dataclass(frozen=True)

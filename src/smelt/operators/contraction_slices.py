@@ -69,7 +69,9 @@ def slices_of(
             return slices
     assert limit is not None
     choices = [_greedy(equation, sizes, optimize, limit, found)]
-    if find_spec("cotengra") is not None and all(isinstance(n, int) for n in sizes.values()):
+    if find_spec("cotengra") is not None and all(
+        isinstance(n, int) and n > 0 for n in sizes.values()
+    ):
         choices.append(_by_cotengra(equation, sizes, optimize, limit, found))
     fitting = [slices for slices, cost in choices if cost.elements <= limit]
     if fitting:

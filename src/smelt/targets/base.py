@@ -52,7 +52,7 @@ class Plan(Generic[Steps, Memory]):
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(eq=False)
 class Artifact:
     """The output of a target.
 

@@ -33,19 +33,21 @@ class LibraryCall:
 
     def caller(self, library: ctypes.CDLL, threads: int) -> Caller:
         """Return a caller of ``library`` after passing it BLAS and the thread pool."""
+        return caller(self.entry(library, threads))
+
+    def entry(self, library: ctypes.CDLL, threads: int) -> Entry:
+        """Return the program in ``library`` after passing it BLAS and the thread pool."""
         bind(library, self.bind_blas, self.bind_threads, threads)
         run = ctypes.cast(library[self.function], ctypes.c_void_p).value
         assert run is not None
-        return caller(
-            Entry(
-                run,
-                library,
-                self.inputs,
-                self.outputs,
-                self.weights,
-                self.memory_bytes,
-                self.is_short,
-            )
+        return Entry(
+            run,
+            library,
+            self.inputs,
+            self.outputs,
+            self.weights,
+            self.memory_bytes,
+            self.is_short,
         )
 
 

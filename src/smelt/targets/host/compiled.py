@@ -77,7 +77,7 @@ class Compiled:
         self.waits = waits
         self.threads = threads
         self.why = ""
-        self.keep: Keep | None = None
+        self.keep: Callable[[LibraryCall], None] | None = None
         self.note_memory: Callable[[int], None] | None = None
         self.open_sizes = open_sizes
         self._open: OpenCaller | None = None
@@ -97,7 +97,7 @@ class Compiled:
         """The cached form of a static program from an earlier process, or None."""
         return read_note(self.program, self.threads) if is_static(self.program) else None
 
-    def _at(self, shapes: Shapes) -> Program:
+    def at(self, shapes: Shapes) -> Program:
         """Return the static program for inputs of ``shapes``; raises UsageError E670 if the shapes
         do not fit the inputs.
         """
@@ -127,7 +127,7 @@ class Compiled:
         has_no_library = not self.waits and shapes in self._called  # its first call looked
         if caller or has_failed or has_no_library:
             return caller
-        static = self._at(shapes)
+        static = self.at(shapes)
         with self._pending_lock():
             if self.waits and len(self._callers) >= FEW and self.open_sizes is not None:
                 self.open_sizes.note(shapes)
@@ -220,7 +220,7 @@ class Compiled:
             if shapes is None:
                 self._compile_open()
             else:
-                compiled_caller = self._compile(self._at(shapes))
+                compiled_caller = self._compile(self.at(shapes))
         finally:
             with self._changed:
                 if shapes is not None:
@@ -244,7 +244,7 @@ class Compiled:
     def _keep_of(self, static: Program) -> Keep:
         """Return the function that gets the ``LibraryCall`` of ``static`` once it is compiled."""
 
-        def keep(call: LibraryCall) -> None:
+        def keep(call: LibraryCall, library: ctypes.CDLL) -> None:
             """Give ``note_memory`` the memory of the program of declared sizes, and ``keep`` the
             call.
             """

@@ -21,7 +21,16 @@ def input_array(slot: Slot, value: Array | None) -> Array:
             why="None stands for an input that the model gives a default",
             fix=f"pass an array for {slot.name!r}",
         )
-    array = np.array(value, order="C", copy=None)
+    try:
+        array = np.array(value, order="C", copy=None)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(
+            "E671",
+            f"input {slot.name!r} of type {type(value).__name__} cannot be read as an array",
+            why=str(error).partition("\n")[0],
+            fix="pass an array of numbers; call the artifact outside of jax.jit and jax.grad, or "
+            "through jax.pure_callback, and with tensor.detach()",
+        ) from error
     expected = np.dtype(slot.dtype.numpy())
     if array.dtype != expected:
         raise UsageError(

@@ -31,7 +31,7 @@ from smelt.runtime.jit.pool import parallel_for
 from smelt.targets.host.call_ports import has_packed_ports, packing
 from smelt.targets.host.compile_cache import CachedLibrary, note_name, read_note, write_note
 
-Keep: TypeAlias = Callable[[LibraryCall], None]
+Keep: TypeAlias = Callable[[LibraryCall, ctypes.CDLL], None]
 
 MOST_BYTES_OF_SHORT_CALL = 20_000
 """A program whose values have fewer bytes takes a few microseconds a call."""
@@ -60,7 +60,7 @@ def compile_program(
 
     ``waits``: a call waits for the compiler. ``only_cached``: return None unless the library is
     cached. ``threads``: the number of shards of costly steps. ``known``: the note of the program,
-    if the caller has read it. ``keep`` gets the ``LibraryCall``, as in ``Compiled``.
+    if the caller has read it. ``keep`` gets the library and how to call it.
 
     Raises Unsupported or an ErrorList for operators that the native engine lacks, UsageError E661
     without a compiler, and the errors of ``Toolchain.compile``.
@@ -128,7 +128,7 @@ def _caller(
     if has_packed_ports(program):
         return packing(program, compiled_caller)
     if keep is not None:
-        keep(call)
+        keep(call, library)
     return compiled_caller
 
 
