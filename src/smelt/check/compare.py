@@ -202,13 +202,20 @@ def _compare_complex(
 def _compare_exactly(
     name: str, expected: np.ndarray, actual: np.ndarray, slack: np.ndarray | None
 ) -> Comparison:
-    """Compare integers, booleans or strings for equality, except where ``slack`` is infinite."""
+    """Compare integers, booleans or strings for equality, except where ``slack`` is infinite.
+
+    The element that is reported is the integer with the largest error, else the first that differs.
+    """
     wrong = np.asarray(expected != actual)
     unstable = np.zeros(expected.shape, bool) if slack is None else ~np.isfinite(slack)
     failed = wrong & ~unstable
-    worst = _index(np.argmax(failed), expected.shape)
+    is_integer = expected.dtype.kind in "iu"
+    rank: np.ndarray = failed.astype(np.float64)
+    if is_integer:
+        rank *= np.abs(expected.astype(np.float64) - actual.astype(np.float64)) + 1
+    worst = _index(np.argmax(rank), expected.shape)
     error = 0.0
-    if expected.dtype.kind in "iu" and failed.any():
+    if is_integer and failed.any():
         error = float(abs(int(expected[worst]) - int(actual[worst])))
     return Comparison(
         name,

@@ -1,22 +1,39 @@
-"""The models of the suite as ONNX text, one for each situation that a target may meet."""
+"""The models of the suite, one for each situation that a target may meet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+
+from smelt.compiler import load
+from smelt.ir import text
+
+if TYPE_CHECKING:
+    import onnx
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model as ONNX text, and the sizes, or bounds, of its symbolic dims.
+    """A model as ONNX text, as a file or as a ModelProto, and the sizes or bounds of its dims.
 
     ``undefined`` marks a model with an operator that has no definition, which no target can run.
+    ``steps``: by how many steps a quantized output may differ, because a target rounds ties
+    otherwise than the source.
     """
 
     name: str
-    graph: str
+    graph: str | Path | onnx.ModelProto
     dims: Mapping[str, int | tuple[int, int]] = field(default_factory=dict)
     undefined: bool = False
+    steps: int = 0
+
+    def model(self) -> ir.Model:
+        """Return a new copy of the model."""
+        return text.parse(self.graph) if isinstance(self.graph, str) else load(self.graph)
 
 
 def _graph(interface: str, body: str) -> str:

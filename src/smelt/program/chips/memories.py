@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from smelt.errors import Unsupported, UsageError
 from smelt.program.instruction import Instruction, Program
-from smelt.program.memory import lower_bound, pack
+from smelt.program.memory import live_from, lower_bound, pack
 from smelt.program.storage import (
     Assignment,
     NeedsOf,
@@ -148,9 +148,8 @@ def too_small(
 ) -> Unsupported:
     """Return the error for a program that needs more of ``memory``, with the tensors at its
     peak."""
-    steps = range(len(program.instructions))
-    live = {step: sum(s.bytes_at(step) for s in storages) for step in steps}
-    peak = max(steps, key=lambda step: live[step], default=0)
+    live = live_from(storages)
+    peak = max(live, key=lambda step: live[step], default=0)
     live_storages = [s for s in storages if s.bytes_at(peak)]
     live_storages.sort(key=lambda storage: -storage.bytes_at(peak))
     values = [
