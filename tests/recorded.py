@@ -24,6 +24,8 @@ from smelt.ir.listing import listing
 FLOAT = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?|-?\d+[eE][-+]?\d+")
 """Numbers that are compared by five digits, because CPUs round the last places differently."""
 
+NUMBERS = re.compile(r"#(\d+)(?:\+(\d+))?")
+
 SHORT = 120
 """The most characters of a value that an entry shows whole."""
 
@@ -41,10 +43,23 @@ def write(table: Path, entry: Callable[[str], str]) -> None:
 
 
 def parsed(row: str) -> ir.Model:
-    """Return the model of a row, ``opset N: graph``."""
+    """Return the model of a row, ``opset N: graph``.
+
+    ``#64`` stands for 64 small whole numbers, and ``#64+1`` for 64 others.
+    """
     operators.register_all()
-    opset, _, graph = row.partition(": ")
+    opset, _, graph = with_numbers(row).partition(": ")
     return text.parse(f"g {graph}", int(opset.removeprefix("opset ")))
+
+
+def with_numbers(row: str) -> str:
+    """Return a row with the numbers that ``#64`` and ``#64+1`` stand for."""
+    return NUMBERS.sub(lambda found: _numbers(int(found[1]), int(found[2] or 0)), row)
+
+
+def _numbers(count: int, start: int) -> str:
+    """Return ``count`` numbers from 0 to 63 as a list of ONNX text."""
+    return "{" + ", ".join(str((7 * i + start) % 64) for i in range(count)) + "}"
 
 
 def facts(model: ir.Model) -> str:

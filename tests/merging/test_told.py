@@ -2,14 +2,12 @@
 
 A row is an expression over the names below: ``merged(a, b)`` merges two decoders, ``joined(a, b,
 pairs)`` connects two models, ``tied(a)`` stores embeddings once, ``shared(a, b)`` writes files that
-share weights. ``#64`` stands for 64 numbers, ``#64+1`` for 64 others, ``__`` for a dot in a name,
-``_plus_`` and ``_times_`` for the sign in a dim; the opset is 20 by default.
+share weights. ``__`` stands for a dot in a name, ``_plus_`` and ``_times_`` for the sign in a dim; the opset is 20 by default.
 ``PYTHONPATH=src:tests python tests/merging/test_told.py`` writes the entries again.
 """
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,13 +30,11 @@ from smelt.merging.share import share
 
 TABLE = Path(__file__).with_name("told.txt")
 BOTH = ("a.onnx", "b.onnx")
-NUMBERS = re.compile(r"#(\d+)(?:\+(\d+))?")
 
 
 def model(graph: str, **defaults: float) -> ir.Model:
     """Return the model of a graph, whose inputs in ``defaults`` have that value by default."""
-    made = NUMBERS.sub(lambda found: _numbers(int(found[1]), int(found[2] or 0)), graph)
-    result = parsed(made if made.startswith("opset") else f"opset 20: {made}")
+    result = parsed(graph if graph.startswith("opset") else f"opset 20: {graph}")
     for value in values_of(result.graph):
         value.name = str(value.name).replace("__", ".")
         dims = value.shape.dims if value.shape is not None else ()
@@ -50,10 +46,6 @@ def model(graph: str, **defaults: float) -> ir.Model:
         if value.name in defaults and value.dtype is not None:
             value.meta[META_KEY] = ir.tensor([defaults[value.name]], value.dtype)
     return result
-
-
-def _numbers(count: int, start: int) -> str:
-    return "{" + ", ".join(str((7 * i + start) % 64) for i in range(count)) + "}"
 
 
 def described(merged: ir.Model, told_facts: Facts) -> list[Any]:

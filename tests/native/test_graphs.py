@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from emitted import Facts, for_c, for_host
-from recorded import made_or_refused, rows, write
+from recorded import made_or_refused, rows, with_numbers, write
 from sized_library import Sized
 
 TABLE = Path(__file__).with_name("graphs.txt")
@@ -28,7 +28,7 @@ def entry(row: str) -> str:
 
 def emitted(row: str, way: Callable[[Sized, int], Facts]) -> str:
     """Return the facts of what ``way`` emits for the graph of ``row``."""
-    opset, _, graph = row.partition(": ")
+    opset, _, graph = with_numbers(row).partition(": ")
     made = way(Sized(f"g {graph}"), int(opset.removeprefix("opset ")))
     return (
         f"{made['kernels']}, {made['arena bytes']} bytes, {made['weights']} {made['digest of C']}"
