@@ -1,4 +1,4 @@
-"""The tensor networks that ``bench.tensor_networks`` measures: equations and shapes, by name."""
+"""The tensor networks that ``bench.contractions`` measures: equations and shapes, by name."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from opt_einsum import get_symbol
 
 @dataclass(frozen=True)
 class Case:
-    """A contraction: its equation, the shapes of its operands and their element type."""
+    """A contraction: its equation, the shapes of its operands, their element type, and the most
+    elements of an intermediate result.
+    """
 
     equation: str
     shapes: tuple[tuple[int, ...], ...]
     dtype: str = "float32"
+    limit: int | None = None
 
 
 def of_sizes(equation: str, sizes: dict[str, int] | int, dtype: str = "float32") -> Case:
