@@ -4,7 +4,7 @@
 
 ONNX Runtime's tools run with their defaults and with five other settings, on the same calibration
 samples. Then smelt runs within the error of the defaults, and within the least error of the tools.
-Errors are relative (``smelt.precision.error``), on samples held apart, in ONNX Runtime on one
+Errors are relative (``smelt.precision.error``), on samples held out, in ONNX Runtime on one
 thread. Times are minima, interleaved over all models.
 """
 
@@ -74,7 +74,7 @@ class Run:
         options = ort.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = 1, 4
         self.session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        self.feeds = [dict(zip(names, sample, strict=True)) for sample in data.held_apart]
+        self.feeds = [dict(zip(names, sample, strict=True)) for sample in data.held_out]
         outputs = [output.name for output in self.session.get_outputs()]
         self.results = [
             dict(zip(outputs, self.session.run(None, feed), strict=True)) for feed in self.feeds

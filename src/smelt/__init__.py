@@ -133,4 +133,5 @@ if "IPython" in sys.modules:
 
 
 def __dir__() -> list[str]:
+    """Return the names of the module, including those that are not imported yet."""
     return sorted([*globals(), *_HOMES])

@@ -37,10 +37,11 @@ def benchmark(
     seconds: float,
     say: Callable[[str], None] = lambda text: None,
 ) -> Benchmark:
-    """Time ``candidates`` interleaved on ``given`` inputs; missing inputs are made up.
+    """Time ``candidates`` in turn, round by round, on the same inputs.
 
-    A dim that one candidate fixes has that size for all. Raises UsageError E632 if a candidate
-    takes other inputs than the first, and the errors of opening and of the first run of each.
+    ``given`` holds inputs by name; the others are random. ``sizes`` are the sizes of symbolic dims;
+    a dim that one candidate fixes has that size for all. Raises UsageError E632 if a candidate
+    takes other inputs than the first, and any error of opening a candidate or of its first run.
     """
     chosen = _inputs(candidates, given, sizes)
     runs: list[Callable[[], object]] = []
@@ -53,7 +54,7 @@ def benchmark(
         run = candidate.open(own_sizes)
         at_full_speed(run)(*values)
         if isinstance(run, OnnxRuntime):
-            run.time_limit = math.inf  # it has finished once, and a watchdog costs time
+            run.time_limit = math.inf  # the model has finished once, and a watchdog costs time
         runs.append(_bound(run, values))
     say("measuring")
     timings = interleaved_timings(runs, rounds=rounds, seconds=seconds)
@@ -61,11 +62,16 @@ def benchmark(
 
 
 def _bound(run: Run, values: Sequence[Value]) -> Callable[[], object]:
+    """Return ``run`` with ``values`` as its arguments; a lambda in a loop would share them."""
     return lambda: run(*values)
 
 
 def _inputs(candidates: Sequence[Candidate], given: Given, sizes: Mapping[str, int]) -> Chosen:
-    """Return inputs for the first candidate that declares its interface."""
+    """Return inputs for the first candidate that declares its interface.
+
+    If a symbolic dim has no size, sizes are tried until the candidate runs with them. Candidates
+    without interfaces get the ``given`` arrays in order.
+    """
     with_interface = [each for each in candidates if each.interface is not None]
     if not with_interface:
         return Chosen([v for v in given.values() if isinstance(v, np.ndarray)], {}, {})
@@ -90,7 +96,10 @@ def _inputs(candidates: Sequence[Candidate], given: Given, sizes: Mapping[str, i
 
 
 def _for(candidate: Candidate, interface: Interface, chosen: Chosen) -> Chosen:
-    """Return the same values in order, checked against another candidate's ``interface``."""
+    """Return the values of ``chosen``, after checking that they fit ``interface`` by position.
+
+    ``interface`` is that of ``candidate``, whose inputs may have other names than the first one's.
+    """
     if len(interface.inputs) != len(chosen.values):
         raise UsageError(
             "E632",

@@ -48,8 +48,10 @@ class Candidate:
     model: ir.Model | None = None
 
     def named(self, results: Sequence[Value]) -> dict[str, Value]:
-        """Return ``results`` by output name, or by number without names; pairs become complex
-        arrays.
+        """Return ``results`` by output name, or as ``output_0``, ``output_1``, ... without names.
+
+        An output that the interface declares complex is computed as an array with a last axis of
+        (real, imaginary); it is returned as a complex array.
         """
         names = [port.name for port in self.interface.outputs] if self.interface else []
         if len(names) != len(results):
@@ -60,8 +62,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Call:
-    """How a JAX function is called: the types of its inputs by position and by name, the values of
-    static arguments, and whether 64-bit types are on (None: as JAX is configured).
+    """The arguments of a call of a JAX function.
+
+    ``positional`` and ``keyword`` are types of inputs, such as ``f32[B,4]``; ``static`` holds the
+    values of arguments that are no inputs. ``x64`` turns 64-bit types on or off (None: JAX's own
+    setting).
     """
 
     positional: Sequence[str] = ()
@@ -102,8 +107,8 @@ AS_IS = Call()
 
 
 @dataclass(frozen=True)
-class Way:
-    """How models run: with or without ONNX Runtime's graph optimizations, and the threads."""
+class RunSettings:
+    """Settings of ONNX Runtime: graph optimizations on or off, and the number of threads."""
 
     optimized: bool = False
     threads: int = 1
@@ -115,15 +120,16 @@ def candidate(
     target: str | None = None,
     how: Call = AS_IS,
     dims: Mapping[str, int] | None = None,
-    way: Way = Way(),
+    settings: RunSettings = RunSettings(),
 ) -> Candidate:
     """Return ``source`` as a Candidate, compiled for ``target`` if given.
 
-    ``how`` says how a function is called. ``dims`` are bound when a target compiles. Raises
-    UsageError E637 for a target of a compiled folder, E608 for types or static values of a model.
+    ``how`` has the arguments of a function. ``dims`` are the sizes of symbolic dims for which a
+    target compiles. Raises UsageError E637 if a compiled folder comes with a target, E608 if a
+    model comes with types or static values.
     """
     if callable(source) and not isinstance(source, ir.Model):
-        return _of_function(source, name, target, how, dims, way)
+        return _of_function(source, name, target, how, dims, settings)
     if how.typed or how.static:
         raise UsageError(
             "E608",
@@ -132,9 +138,9 @@ def candidate(
             fix="leave out --static, and the type in --input",
         )
     if isinstance(source, str | Path) and Path(source).is_dir() and not is_core_ml(source):
-        return _of_folder(source, name, target, way)
+        return _of_folder(source, name, target, settings)
     model = as_model(source)
-    return _candidate_of_model(model, source, name, target, dims, way)
+    return _candidate_of_model(model, source, name, target, dims, settings)
 
 
 def run(
@@ -147,8 +153,8 @@ def run(
 ) -> dict[str, Value]:
     """Run a model or a compiled folder once and return its outputs by name.
 
-    With ``target``, the model is compiled first. ``inputs`` are arrays by name; missing ones are
-    random, as in a verification with ``seed``. Symbolic dims have the sizes of the arrays, else of
+    With ``target``, the model is compiled first. ``inputs`` are arrays by name; a missing input is
+    random, drawn with ``seed``. A symbolic dim has the size of the given arrays, else the one in
     ``dims``, else 1. Raises UsageError E632 for inputs that do not fit, E633 for an unknown dim.
     """
     given = {} if inputs is None else inputs
@@ -211,28 +217,33 @@ def _candidate_of_model(
     name: str,
     target: str | None,
     dims: Mapping[str, int] | None,
-    way: Way,
+    settings: RunSettings,
 ) -> Candidate:
-    """Return a candidate with the interface of ``model``; a target compiles ``source``."""
+    """Return a candidate with the interface of ``model``; a target compiles ``source``.
+
+    ``source`` may be the path from which ``model`` was read; the compiler then reads it again.
+    """
 
     def open_(sizes: Mapping[str, int]) -> Run:
         """Return a function that runs the model at ``sizes``, compiled for the target if there is
         one.
         """
         if target is None:
-            return _open_model(model, way)
-        return _compiled(source, target, sizes, dims, way)
+            return _open_model(model, settings)
+        return _compiled(source, target, sizes, dims, settings)
 
     make = _maker(model)
     return Candidate(name, open_, interface_of(model), make, model)
 
 
 def _maker(model: ir.Model) -> Maker:
+    """Return the function that makes inputs of ``model`` from dim sizes, a seed and a mode."""
     return lambda sizes, seed, mode: random_inputs(model, sizes, seed, mode)
 
 
-def _open_model(model: ir.Model, way: Way) -> Run:
-    return open_runner(model, optimized=way.optimized, threads=way.threads)
+def _open_model(model: ir.Model, settings: RunSettings) -> Run:
+    """Return a function that runs ``model`` in ONNX Runtime with ``settings``."""
+    return open_runner(model, optimized=settings.optimized, threads=settings.threads)
 
 
 def _compiled(
@@ -240,23 +251,32 @@ def _compiled(
     target: str,
     sizes: Mapping[str, int],
     dims: Mapping[str, int] | None,
-    way: Way,
+    settings: RunSettings,
 ) -> Run:
-    """Compile ``source`` for ``target`` and return its runner."""
+    """Compile ``source`` for ``target`` and return its runner.
+
+    A target with dynamic dims fixes only the sizes in ``dims``; any other target needs a size for
+    each dim, and takes those of the inputs, ``sizes``.
+    """
     chosen = find_target(target)
     bound = dict(dims or {}) if chosen.limits.dynamic_dims else dict(sizes)
     artifact = compile_model(source, target=chosen, dims=bound or None)
-    return _as_users_run(artifact, artifact.opened(), way)
+    return _with_settings(artifact, artifact.opened(), settings)
 
 
-def _as_users_run(artifact: Artifact, runner: Run, way: Way) -> Run:
-    """Return ``runner``; if ONNX Runtime runs it, with its graph optimizations on."""
-    if getattr(runner, "name", "") == "onnxruntime" and way != Way():
-        return _open_model(artifact.model, way)
+def _with_settings(artifact: Artifact, runner: Run, settings: RunSettings) -> Run:
+    """Return ``runner``, opened again with ``settings`` if it is a session of ONNX Runtime.
+
+    An artifact opens sessions with the default settings, which suit verification, not timing.
+    """
+    if getattr(runner, "name", "") == "onnxruntime" and settings != RunSettings():
+        return _open_model(artifact.model, settings)
     return runner
 
 
-def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> Candidate:
+def _of_folder(
+    folder: str | Path, name: str, target: str | None, settings: RunSettings
+) -> Candidate:
     """Return a compiled folder as a candidate; raises UsageError E637 if a target is given."""
     saved = open_saved(folder)
     if target is not None:
@@ -267,9 +287,9 @@ def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> C
             why="a folder is compiled for one target",
         )
     if saved.model is not None:
-        return _candidate_of_model(saved.model, saved.model, name, target=None, dims=None, way=way)
-    subject = side_of_saved(saved, name)
-    return Candidate(name, lambda sizes: subject.run, saved.interface, subject.make_inputs)
+        return _candidate_of_model(saved.model, saved.model, name, None, None, settings)
+    side = side_of_saved(saved, name)
+    return Candidate(name, lambda sizes: side.run, saved.interface, side.make_inputs)
 
 
 def _of_function(
@@ -278,9 +298,14 @@ def _of_function(
     target: str | None,
     how: Call,
     dims: Mapping[str, int] | None,
-    way: Way,
+    settings: RunSettings,
 ) -> Candidate:
-    """Return a function as a candidate; with types of inputs it is traced to a model."""
+    """Return a function as a candidate.
+
+    With types of inputs, the function is traced, so that the candidate has an interface and random
+    inputs. JAX still runs the function itself, unless a target compiles the trace. Raises
+    UsageError E608 for a target without types of inputs.
+    """
     run = partial(call, function if how == AS_IS else how.bound(function))
     if not how.typed:
         if target is not None:
@@ -297,4 +322,4 @@ def _of_function(
     if target is None:
         interface = interface_of(model)
         return Candidate(name, lambda sizes: on_complex(interface, run), interface, _maker(model))
-    return _candidate_of_model(model, model, name, target, dims, way)
+    return _candidate_of_model(model, model, name, target, dims, settings)

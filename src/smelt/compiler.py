@@ -119,15 +119,16 @@ def optimize_model(
     changed the interface; 0, or a given ``opset``, prevents this. Both are reported as passes.
     ``ir_version`` is that of the written file (E232 if it is too low for the opset).
 
-    ``verify`` compares numbers at the sizes in ``dims``, or on ``samples`` as ``smelt.verify``
-    takes them, at the end or after each pass; a difference beyond the declared exactness raises
-    Mismatch E701. ``operators`` are those beyond ONNX that passes may make, ``kernels`` those of
-    ONNX, None for all; ``computes`` is explained at ``Target``. ``rewrites`` limits the number of
+    ``verify`` compares numbers at the sizes in ``dims``, or on ``samples`` as in ``smelt.verify``,
+    at the end or after each pass; a difference beyond the declared exactness raises Mismatch E701.
+    ``operators`` are those beyond ONNX that passes may make, ``kernels`` the operators of ONNX that
+    they may make (None: all); ``Target`` explains ``computes``. ``rewrites`` limits the number of
     edits. ``for_runtime`` replaces operators that ONNX Runtime lacks, and bfloat16 by float32 where
     it has no kernel, unless ``keep_bfloat16``. Operators beyond ONNX become standard operators in
-    line, unless ``functions`` keeps them for functions. ``consumers`` names the programs that will
-    read the file: passes then make operators and an opset that these take. ``half`` converts the
-    result to a half type at the end; ``Reports.half`` has the error on ``samples`` or drawn ones.
+    line, unless ``functions`` keeps them for model-local functions. ``consumers`` names the
+    programs that will read the file: the result has only operators and an opset that they support.
+    ``half`` converts the result to a half type at the end; ``Reports.half`` has the error on
+    ``samples`` or random inputs.
     """
     refuse_unknown_mode(verify)
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
@@ -176,7 +177,10 @@ def optimize_model(
 
 @explains_memory("optimize")
 def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
-    """Return an optimized copy of ``model`` (of a ModelProto, one); options: ``optimize_model``."""
+    """Return an optimized copy of ``model``; ``options`` are those of ``optimize_model``.
+
+    The copy is an ``ir.Model``, or a ModelProto if ``model`` is a ModelProto or bytes.
+    """
     options["opset"] = opset
     with paused_collector():
         if isinstance(model, ir.Model):
@@ -270,7 +274,11 @@ def compile_model(
 
 
 def _prepare_for_fallback(part: ir.Model, target: Target, fallback: Target | None) -> None:
-    """Prepare ``part``, which ``target`` does not support, for ``fallback``."""
+    """Prepare ``part``, which ``target`` does not support, for ``fallback``.
+
+    Operators of ``target`` become standard ones; then the passes and the selection of ``fallback``
+    run on the part, as they would on a whole model.
+    """
     assert fallback is not None
     expand(part, target.operators)
     steps = language.parse_all("", fallback.passes)
@@ -283,9 +291,10 @@ def _prepare_for_fallback(part: ir.Model, target: Target, fallback: Target | Non
 def source_model(
     source: Any, specs: tuple[Any, ...], opset: int | None, tracing: dict[str, Any]
 ) -> ir.Model:
-    """Return the source as a model, of a function or an exported program by a trace.
+    """Return ``source`` as a model: trace a function or an exported program, load an ONNX model.
 
-    Raises what ``trace`` and ``load`` raise, and UsageError E608 for specs beside an ONNX model.
+    ``opset`` is the opset of the result, ``tracing`` holds the options of ``trace``. Raises the
+    errors of ``trace`` and ``load``, and UsageError E608 if an ONNX model comes with specs.
     """
     if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
         return trace(source, *specs, **tracing | traced_opset(opset))

@@ -13,17 +13,17 @@ NEIGHBOUR = "smelt"
 
 
 def requirement(*extras: str) -> str:
-    """The requirement that installs smelt with ``extras``, such as ``smelt-compiler[jax,ort]``."""
+    """Return the requirement for smelt with ``extras``, such as ``smelt-compiler[jax,ort]``."""
     return f"{NAME}[{','.join(extras)}]" if extras else NAME
 
 
 def install(*extras: str) -> str:
-    """The shell command that installs smelt with ``extras``."""
+    """Return the shell command that installs smelt with ``extras``."""
     return f"pip install '{requirement(*extras)}'"
 
 
 def neighbour_warning() -> str:
-    """A line for the user if the other project ``smelt`` is installed here, else an empty string.
+    """Return a warning if the other project ``smelt`` is installed here, else an empty string.
 
     The two overwrite each other's files in ``site-packages/smelt``, so ours have to be installed
     again after the other one is gone.

@@ -139,7 +139,7 @@ class ErrorList(SmeltError):
 
 
 def _revived(kind: type[SmeltError], args: tuple[Any, ...]) -> SmeltError:
-    """Return an empty error of ``kind``; pickle then restores its attributes."""
+    """Return an error of ``kind`` without attributes, which pickle then restores."""
     return kind.__new__(kind, *args)
 
 
@@ -174,7 +174,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def damage(error: Exception) -> str:
-    """Return the ``why`` of a document whose entries could not be read because of ``error``."""
+    """Return the text ``why`` for a damaged JSON document, whose reading raised ``error``."""
     if isinstance(error, LookupError | TypeError | AttributeError | OverflowError):
         return f"an entry is missing or has the wrong type: {error}"
     return str(error)

@@ -49,8 +49,8 @@ class Extension:
 
 def without_plugins() -> bool:
     """True if only smelt's own entry points are used."""
-    said = os.environ.get(VARIABLE, "").strip().lower()
-    return plugins_off.get() or said not in ("", "0", "false", "no", "off")
+    setting = os.environ.get(VARIABLE, "").strip().lower()
+    return plugins_off.get() or setting not in ("", "0", "false", "no", "off")
 
 
 def points(group: str) -> tuple[metadata.EntryPoint, ...]:
@@ -70,7 +70,10 @@ def is_own(point: metadata.EntryPoint) -> bool:
 
 
 def extensions(group: str) -> tuple[Extension, ...]:
-    """Load every extension of ``group``, sorted by name; warns of those that cannot be loaded."""
+    """Load every extension of ``group`` and return them sorted by name, failures included.
+
+    Warns of each extension that cannot be loaded.
+    """
     found = tuple(load(point) for point in points(group))
     for item in found:
         if item.error:
@@ -94,7 +97,7 @@ def package_of(point: metadata.EntryPoint) -> str:
 
 
 def load(point: metadata.EntryPoint) -> Extension:
-    """Import what ``point`` names; any exception is stored as ``error``."""
+    """Return the extension that ``point`` names; an exception of the import is its ``error``."""
     package = package_of(point)
     try:
         return Extension(point.group, point.name, package, point.value, point.load())
@@ -116,8 +119,8 @@ def in_a_line(failure: BaseException) -> str:
     if isinstance(failure, SmeltError):
         return f"{failure.code} {': '.join([failure.what, '; '.join(failure.at)]).strip(': ')}"
     # The text of a SyntaxError also contains its place.
-    said = failure.msg if isinstance(failure, SyntaxError) else failure
-    return f"{type(failure).__name__}: {said}".strip().splitlines()[0]
+    message = failure.msg if isinstance(failure, SyntaxError) else failure
+    return f"{type(failure).__name__}: {message}".strip().splitlines()[0]
 
 
 def place_of(failure: BaseException) -> str:
@@ -144,9 +147,10 @@ def _module(function: object) -> str:
 
 
 def blame(failure: Exception, function: object, what: str) -> None:
-    """Raise UsageError E653 if ``failure`` comes from a ``function`` of another package.
+    """Raise UsageError E653 if ``function``, which raised ``failure``, is of another package.
 
-    ``what`` names the function in the message. Errors of smelt's own types are not converted.
+    The error tells users to report the failure to that package. ``what`` names the function in the
+    message. Does nothing for smelt's own functions, for smelt's errors, and for MemoryError.
     """
     errors = type(failure).__module__.partition(".")[0]
     if not is_foreign(function) or errors == OWN or isinstance(failure, MemoryError):

@@ -1,4 +1,4 @@
-"""``smelt.quantize``: the smallest or fastest model within an error of the outputs."""
+"""``smelt.quantize``: quantize as much of a model as a limit on the error of its outputs allows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from smelt.precision.int8.write import Format
 from smelt.targets.ort.integer_products import are_exact
 
 LOWEST_OPSET = 17
-"""The opset to which older models are raised; scales per channel need 13, LayerNormalization 17."""
+"""The opset to which older models are raised.
+
+QuantizeLinear has scales per channel since opset 13, and LayerNormalization exists since 17."""
 
 OPSET_OF_BLOCKS = 21
 """The first opset with int4 and scales per block."""
@@ -60,7 +62,7 @@ def quantize(
     seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
 ) -> Result:
-    """Return a copy of ``model`` with fewer bits, whose outputs err by at most ``within``.
+    """Return a quantized copy of ``model``, whose outputs have an error of at most ``within``.
 
     ``calibrate`` is a file, a folder, arrays by input name, or several of these; ``held`` are other
     data to measure the error on. Without data, activations stay in float or are quantized as the
@@ -109,7 +111,7 @@ def _check(
     *,
     has_data: bool,
 ) -> None:
-    """Raise UsageError E683 or E679 for arguments that cannot be used."""
+    """Raise UsageError E679 for a value that is not a choice, E683 for static without data."""
     rows: list[tuple[str, Any, Iterable[Any]]] = [
         ("activations", activations, FORMS),
         ("weights", weights, WEIGHTS),
@@ -123,7 +125,7 @@ def _check(
             words = ", ".join(map(str, allowed))
             raise UsageError(
                 "E679",
-                f"{name}={value!r} is no choice",
+                f"{name}={value!r} is not a valid choice",
                 why=f"choices are {words}",
                 fix=f"use one of {words}",
             )

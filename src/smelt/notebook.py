@@ -46,6 +46,7 @@ def _is_shown(formatter: Any) -> bool:
 
 
 def _html(model: Any) -> str:
+    """Return ``model`` as HTML; the import waits until a model is shown."""
     from smelt.ir.html.model import model_html
 
     return model_html(model)

@@ -27,7 +27,10 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True)
 class Owner:
-    """Where a thing is declared, and in which package; owners are equal if their places are."""
+    """The ``place`` that declares a thing, such as ``module.function``, and its package.
+
+    Two owners are equal if their places are.
+    """
 
     place: str
     package: str = field(default="", compare=False)
@@ -46,8 +49,9 @@ class _Entry(Generic[Thing]):
     """A registered thing, or the error of loading it; ``load`` is None once it is loaded."""
 
     def __init__(self, owner: Owner, load: Callable[[], Thing] | None) -> None:
-        """Hold the thing of ``owner``, which ``load`` makes on first use; ``error`` tells why that
-        failed.
+        """Hold the thing of ``owner``, which ``load`` makes on first use.
+
+        ``error`` is the UsageError that ``load`` raised, if it failed.
         """
         self.owner, self.load = owner, load
         self.error: UsageError | None = None
@@ -92,8 +96,9 @@ class Registry(Mapping[Key, Thing]):
         return True
 
     def add_late(self, key: Key, load: Callable[[], Thing], owner: Owner) -> None:
-        """Add what ``load`` returns on first access; a UsageError of ``load`` is kept
-        and raised.
+        """Add a thing that ``load`` makes on first access.
+
+        If ``load`` raises a UsageError, each access raises it.
         """
         self._put(key, _Entry(owner, load))
 
@@ -148,7 +153,7 @@ class Registry(Mapping[Key, Thing]):
         return len(self._entries)
 
     def when_filled(self, add: Callable[[], None]) -> Callable[[], None]:
-        """Call the decorated function once ``add_all`` has added all other things."""
+        """Decorate a function to run after ``add_all``; it adds things made from all others."""
         self._then.append(add)
         return add
 
@@ -170,8 +175,9 @@ class Registry(Mapping[Key, Thing]):
 
     @contextmanager
     def refilled(self) -> Iterator[None]:
-        """Fill the registry again inside the block, as if packages had been installed; restore it
-        after.
+        """Fill the registry again for the block, and restore it afterwards.
+
+        Tests use it to see entry points of packages that were installed in the meantime.
         """
         self.fill()
         entries = self._entries

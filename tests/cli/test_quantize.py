@@ -60,7 +60,7 @@ def test_people_are_told_the_trade(smelt: Any, folder: Path) -> None:
     )
     assert "bytes saved" in done.stderr
     assert "within 2 % (relative)" in done.stderr
-    assert "held apart" in done.stderr
+    assert "held out" in done.stderr
 
 
 REFUSED = {

@@ -22,7 +22,7 @@ def optimize(smelt, tmp_path):
 
 
 def test_a_file_names_the_consumers_that_take_all_of_it(optimize) -> None:
-    [whole] = [line for line in optimize(BERT).stderr.splitlines() if "taken whole" in line]
+    [whole] = [line for line in optimize(BERT).stderr.splitlines() if "supported by" in line]
     assert {"onnxruntime", "openvino"} < set(whole.replace(",", "").split())
     assert "quantize" not in whole
     facts = json.loads(optimize(BERT, "--for", "quantize", "--json").stdout)
@@ -32,7 +32,7 @@ def test_a_file_names_the_consumers_that_take_all_of_it(optimize) -> None:
 
 def test_what_a_consumer_does_not_take_is_listed_with_the_remedy(optimize) -> None:
     result = optimize(BERT, "--for", "coreml-ep")
-    assert "coreml-ep does not take" in result.stderr
+    assert "coreml-ep does not support" in result.stderr
     assert "its sizes must be fixed; bind them, for instance: --dim" in result.stderr
 
 

@@ -1,4 +1,4 @@
-"""What a consumer does not take of a model: by operator and reason, with a remedy."""
+"""What a consumer does not support of a model: by operator and reason, with a remedy."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_readers_are_those_that_take_every_node() -> None:
 def test_defects_of_those_asked_for_are_told() -> None:
     model = text.parse("g (float[2] x) => (float[2] y) { y = Relu(x) }", 17)
     told = readers(model, "openvino,quantize").lines()
-    assert told[0] == "taken whole by openvino, quantize"
+    assert told[0] == "supported by openvino, quantize"
     assert len(told) == 1 + len(consumers()["quantize"].defects)
-    assert told[1].startswith("known of quantize: ")
+    assert told[1].startswith("known defect of quantize: ")
     assert not readers(model).defects

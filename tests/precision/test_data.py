@@ -44,18 +44,18 @@ def write_parts(folder: Path) -> Path:
     return folder
 
 
-def test_each_second_batch_is_held_apart() -> None:
+def test_each_second_batch_is_held_out() -> None:
     data = calibration_data(loaded(ONE), {"x": rows(20)})
     assert [len(sample[0]) for sample in data.calibration] == [8, 4]
     assert data.held_rows == tuple(range(8, 16))
-    np.testing.assert_array_equal(data.held_apart[0][0], rows(20)[8:16])
-    assert data.note == "calibrated on 12 samples, error measured on 8 samples held apart"
+    np.testing.assert_array_equal(data.held_out[0][0], rows(20)[8:16])
+    assert data.note == "calibrated on 12 samples, error measured on 8 samples held out"
 
 
 def test_the_split_is_the_same_each_time() -> None:
     first, second = (calibration_data(loaded(ONE), rows(7)) for _ in range(2))
     np.testing.assert_equal(first.calibration, second.calibration)
-    np.testing.assert_equal(first.held_apart, second.held_apart)
+    np.testing.assert_equal(first.held_out, second.held_out)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_data_of_many_forms(
 ) -> None:
     data = calibration_data(loaded(model), source)
     assert [len(sample[0]) for sample in data.calibration] == calibration
-    assert [len(sample[0]) for sample in data.held_apart] == held
+    assert [len(sample[0]) for sample in data.held_out] == held
 
 
 def test_a_folder_is_read_in_the_order_of_numbers(tmp_path: Path) -> None:
     data = calibration_data(loaded(ONE), write_parts(tmp_path))
-    assert [sample[0][0, 0] for sample in (*data.calibration, *data.held_apart)] == [1, 10, 2]
+    assert [sample[0][0, 0] for sample in (*data.calibration, *data.held_out)] == [1, 10, 2]
 
 
 def test_folders_of_onnx_tests_are_read(tmp_path: Path) -> None:
@@ -98,13 +98,13 @@ def test_folders_of_onnx_tests_are_read(tmp_path: Path) -> None:
             (folder / f"input_{index}.pb").write_bytes(tensor.SerializeToString())
         (folder / "output_0.pb").write_bytes(b"ignored")
     data = calibration_data(loaded(TWO), tmp_path)
-    assert len(data.calibration) == len(data.held_apart) == 1
+    assert len(data.calibration) == len(data.held_out) == 1
 
 
-def test_a_second_source_is_held_apart() -> None:
+def test_a_second_source_is_held_out() -> None:
     data = calibration_data(loaded(ONE), rows(1), held=rows(3))
     assert [len(sample[0]) for sample in data.calibration] == [1]
-    assert sum(len(sample[0]) for sample in data.held_apart) == 3
+    assert sum(len(sample[0]) for sample in data.held_out) == 3
 
 
 def test_without_data_inputs_are_drawn_and_it_is_said() -> None:
@@ -112,8 +112,8 @@ def test_without_data_inputs_are_drawn_and_it_is_said() -> None:
     assert data.drawn
     assert "random inputs" in data.note
     assert data.calibration
-    assert data.held_apart
-    pairs = zip(data.calibration, data.held_apart, strict=True)
+    assert data.held_out
+    pairs = zip(data.calibration, data.held_out, strict=True)
     assert not all(np.array_equal(a[0], b[0]) for a, b in pairs)
 
 

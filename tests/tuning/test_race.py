@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smelt.errors import InvalidModel
-from smelt.tuning.race import SESSIONS, Standing, race
+from smelt.tuning.race import SESSIONS, Comparison, race
 from smelt.tuning.search import HARMLESS, PAYS, QUICKER, _pays
 
 SOURCE = 10.0
@@ -38,7 +38,7 @@ class Session:
         self.machine.now += self.cost
 
 
-def _standing(*costs: float, opening: float = 1.0, threads: int = 1) -> Standing:
+def _comparison(*costs: float, opening: float = 1.0, threads: int = 1) -> Comparison:
     """One whose sessions take ``costs`` in turn, against one that always takes ``SOURCE``."""
     machine = Machine()
     opens = [machine.opener(repeat(SOURCE)), machine.opener(cycle(costs), opening)]
@@ -47,36 +47,36 @@ def _standing(*costs: float, opening: float = 1.0, threads: int = 1) -> Standing
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_known_times_give_their_ratio(threads: int) -> None:
-    found = _standing(8.0, threads=threads)
+    found = _comparison(8.0, threads=threads)
     assert (found.ratio, found.low, found.high) == (pytest.approx(0.8),) * 3
     assert found.creation == pytest.approx(1.0)
 
 
 def test_of_three_sessions_the_middle_one_counts_and_the_ends_are_told() -> None:
     assert SESSIONS == 3
-    found = _standing(8.0, 12.0, 9.0)
+    found = _comparison(8.0, 12.0, 9.0)
     assert (found.low, found.ratio, found.high) == tuple(map(pytest.approx, (0.8, 0.9, 1.2)))
 
 
 def test_a_gain_pays_only_if_no_session_lost() -> None:
-    assert _pays(_standing(SOURCE * PAYS * 0.99))
-    assert not _pays(_standing(SOURCE * (PAYS + 0.002)))
-    assert not _pays(_standing(8.0, 10.1, 9.0))
+    assert _pays(_comparison(SOURCE * PAYS * 0.99))
+    assert not _pays(_comparison(SOURCE * (PAYS + 0.002)))
+    assert not _pays(_comparison(8.0, 10.1, 9.0))
 
 
 def test_a_session_that_opens_sooner_pays_if_it_is_no_slower() -> None:
-    assert _pays(_standing(SOURCE, opening=QUICKER * 0.99))
-    assert not _pays(_standing(SOURCE, opening=QUICKER * 1.05))
-    assert not _pays(_standing(SOURCE * (HARMLESS + 0.002), opening=0.1))
+    assert _pays(_comparison(SOURCE, opening=QUICKER * 0.99))
+    assert not _pays(_comparison(SOURCE, opening=QUICKER * 1.05))
+    assert not _pays(_comparison(SOURCE * (HARMLESS + 0.002), opening=0.1))
 
 
 @pytest.mark.parametrize("opening", [0.0, 1.0])
 def test_sessions_that_open_within_a_tick_of_the_clock_have_a_ratio(opening: float) -> None:
     machine = Machine()
     opens = [machine.opener(repeat(SOURCE), 0.0), machine.opener(repeat(SOURCE), opening)]
-    standing = race(opens, {}, 0, 1, (machine.clock, machine.clock))[1]
-    assert standing.ratio == pytest.approx(1.0)
-    assert (standing.creation > 1) == (opening > 0)
+    comparison = race(opens, {}, 0, 1, (machine.clock, machine.clock))[1]
+    assert comparison.ratio == pytest.approx(1.0)
+    assert (comparison.creation > 1) == (opening > 0)
 
 
 class Broken:

@@ -15,7 +15,7 @@ from smelt.ir import text
 from smelt.runtime.session import STOP_SPINNING, SessionAdvice
 from smelt.targets.ort.saved import read_advice
 from smelt.tuning import search, tune_model
-from smelt.tuning.race import Standing, race
+from smelt.tuning.race import Comparison, race
 from smelt.tuning.setup import SKIP_NORM
 
 MODEL = text.parse("""
@@ -39,9 +39,9 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Judge], None]:
     """Let a function of both artifacts say what the second takes as a part of the first."""
 
     def install(judge: Judge) -> None:
-        def compare(self: Any, one: Any, other: Any, seconds: float) -> Standing:
+        def compare(self: Any, one: Any, other: Any, seconds: float) -> Comparison:
             ratio = judge(one, other)
-            return Standing(ratio, ratio, ratio, 1.0)
+            return Comparison(ratio, ratio, ratio, 1.0)
 
         monkeypatch.setattr(search._Search, "compare", compare)
 
@@ -183,9 +183,9 @@ def test_sessions_that_race_leave_the_cores_to_each_other(monkeypatch: pytest.Mo
     """On several threads, those of one session would wait in a loop while the other runs."""
     opened = []
 
-    def watched(opens: Sequence[Any], *given: Any) -> list[Standing]:
+    def watched(opens: Sequence[Any], *given: Any) -> list[Comparison]:
         opened.extend(each().get_session_options() for each in opens)
-        return [Standing(1.0, 1.0, 1.0, 1.0)] * len(opens)
+        return [Comparison(1.0, 1.0, 1.0, 1.0)] * len(opens)
 
     monkeypatch.setattr(search, "race", watched)
     advice = tune_model(MODEL, seconds=0.1, sizes={"N": 2}, threads=2).advice

@@ -1,4 +1,4 @@
-"""The key of a job: a hash of everything that its result depends on."""
+"""The cache key of a job: a hash of everything that its result depends on."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _named_files(option: str) -> list[Path]:
 
 
 def _software() -> list[str]:
-    """Return smelt and the packages that extend it, with their versions."""
+    """Return the versions of smelt and of the packages that extend it."""
     groups = [name for name in metadata.entry_points().groups if name.startswith("smelt.")]
     points = (point for name in groups for point in metadata.entry_points(group=name))
     packages = {package_of(point) for point in points}

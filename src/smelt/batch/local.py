@@ -15,7 +15,7 @@ from smelt.batch.process import run_job
 def run_jobs(
     batch: Batch, tasks: list[tuple[Job, Outcome | None]], jobs: int = 1
 ) -> Iterator[Outcome]:
-    """Yield the outcomes of ``tasks`` as they come, with ``jobs`` processes at a time.
+    """Yield the outcomes of ``tasks`` as models finish, with ``jobs`` processes at a time.
 
     Closing the iterator early ends the processes.
     """

@@ -44,8 +44,7 @@ class Outcome:
         return str(self.error["code"]) if self.error else ""
 
     def holds(self, folder: Path) -> bool:
-        """True if the written files still exist with their sizes, as for an outcome without
-        files."""
+        """True if all written files still exist in ``folder`` with their sizes."""
         try:
             return all((folder / name).stat().st_size == size for name, size in self.files.items())
         except OSError:
@@ -57,8 +56,10 @@ class Outcome:
 
 
 def facts(action: str, document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
-    """Return the fields of an Outcome from a command's JSON document; ``model`` is the source's
-    path."""
+    """Return fields of an Outcome, read from the JSON document of the command ``action``.
+
+    ``model`` is the path of the source.
+    """
     if "error" in document:
         return {"error": document["error"]}
     return READERS[action](document, model, folder)
@@ -80,15 +81,16 @@ def _compiled(document: Mapping[str, Any], model: str, folder: Path) -> dict[str
 
 
 def _written(paths: Iterable[str | Path], model: str, folder: Path) -> dict[str, Any]:
-    """Return the sizes of the written ``paths``, by path below ``folder``, and the bytes before and
-    after."""
+    """Return the fields ``files``, sizes by path below ``folder``, and ``bytes``,
+    before and after.
+    """
     files = {str(Path(path).relative_to(folder)): Path(path).stat().st_size for path in paths}
     return {"files": files, "bytes": (size_of(model), sum(files.values()))}
 
 
 def _verified(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
-    """Return the verification record, file sizes and, if results differ, the error of ``smelt
-    verify``."""
+    """Return verification record and file sizes of ``smelt verify``, and its error if results
+    differ."""
     error = {} if document["ok"] else {"error": _difference(document)}
     fields = {"evidence": _evidence(document), **error}
     return fields | {"bytes": tuple(map(size_of, document["names"]))}
@@ -128,3 +130,4 @@ def _difference(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 READERS = {"optimize": _optimized, "compile": _compiled, "verify": _verified}
+"""For each command, the function that reads the fields of an Outcome from its JSON document."""

@@ -22,7 +22,7 @@ COMMAND = (sys.executable, "-P", "-m", "smelt")
 """The command line; -P keeps files of the current folder from shadowing packages."""
 
 ALWAYS = ("--json", "--no-config")
-"""Settings files are not read again: their values are among the options of the batch."""
+"""Options of every command. Its settings are among the options of the batch, so it reads none."""
 
 TICK = 0.1
 """Seconds between two checks whether to stop."""
@@ -135,8 +135,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _facts(out: str, job: Job, batch: Batch) -> dict[str, Any] | None:
-    """Return the fields of an Outcome from a command's output; None if it is invalid or files are
-    gone."""
+    """Return fields of an Outcome, read from the standard output ``out`` of a command.
+
+    None if it is no valid document, or if files that it names are missing.
+    """
     try:
         return facts(batch.action, json.loads(out), job.model, batch.folder)
     except (ValueError, KeyError, TypeError, OSError):
@@ -144,7 +146,10 @@ def _facts(out: str, job: Job, batch: Batch) -> dict[str, Any] | None:
 
 
 def _error_without_document(status: int, err: str) -> SmeltError:
-    """Return the error of a process that ended without a document."""
+    """Return the error of a process that printed no JSON document: a signal E520, else E901.
+
+    ``err`` is its standard error, of which the last line is quoted.
+    """
     words = [line.strip()[:200] for line in err.splitlines() if line.strip()]
     if status < 0:
         name = signal.Signals(-status).name

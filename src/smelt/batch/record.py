@@ -21,7 +21,7 @@ class Record:
     """The record file in the folder of the results; the last line about a result counts."""
 
     def __init__(self, stream: BinaryIO, action: str) -> None:
-        """Read the earlier outcomes from ``stream``, and complete a line that a crash cut off."""
+        """Read the earlier outcomes from ``stream``, and end a last line that a crash cut off."""
         self._stream = stream
         self._action = action
         self._outcomes = dict(_entries(stream.read().splitlines()))

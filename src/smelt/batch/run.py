@@ -1,4 +1,4 @@
-"""Run a batch: process the missing models, and repeat the recorded outcomes."""
+"""Run a batch: process the models without a valid outcome, and return the recorded outcomes."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ SIGNALLED = 128
 """A process that ends by signal n has the exit status 128 + n, as in a shell."""
 
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that stop a batch; its finished results are kept."""
 
 
 Models = Annotated[
@@ -109,7 +110,10 @@ def batch(
 
 
 def _teller(action: str, total: int, say: Callable[[str], None]) -> Callable[[Outcome], None]:
-    """Return the function that is called with each outcome; it shows how many are finished."""
+    """Return the function to call with each outcome.
+
+    It counts the outcomes and passes a progress text to ``say``; ``total`` is the number of models.
+    """
     finished = failed = 0
 
     def tell(outcome: Outcome) -> None:
@@ -159,7 +163,8 @@ def ended_by_signals() -> Iterator[list[int]]:
 def _options(context: typer.Context, action: str) -> list[str]:
     """Return the arguments of each model's command: options of smelt, settings, options after --.
 
-    Settings are read once here, so that they are part of the cache key and equal on all machines.
+    Settings files and variables are read here, and not by each command. So all machines use the
+    same settings, and a change of a setting makes earlier results invalid.
     """
     from smelt.cli.known_commands import ANYWHERE
     from smelt.cli.own_options import known_options

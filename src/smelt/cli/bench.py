@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from smelt.runtime.latency import Timing
 
 SECONDS = 3.0
+"""The time of all rounds without ``--runs`` and ``--seconds``."""
 
 BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""The variables that limit the threads of BLAS libraries."""
 
 
 Sources = Annotated[
@@ -96,15 +98,11 @@ def bench(
     """
     _limit_blas_threads(threads)
     from smelt.benchmark import benchmark
-    from smelt.runtime.latency import MOST_ROUNDS
 
-    values = read_inputs(
-        inputs, input_file, function=any(is_function(_split(s)[0]) for s in sources)
-    )
+    has_function = any(is_function(_split(source)[0]) for source in sources)
+    values = read_inputs(inputs, input_file, function=has_function)
     sizes, call = bind_dims(dim), calling.call(*values.specs)
-    default_limit = float("inf") if runs else SECONDS
-    limit = default_limit if seconds is None else seconds
-    rounds = runs or MOST_ROUNDS
+    rounds, limit = _limits(runs, seconds)
     if kernels:
         folder = _only_folder(sources, target)
         bench_kernels(folder, values, rounds=rounds, seconds=limit, as_json=as_json)
@@ -127,6 +125,14 @@ def _limit_blas_threads(threads: int) -> None:
     if "numpy" not in sys.modules:  # BLAS reads the variables when it is loaded
         for variable in BLAS:
             os.environ.setdefault(variable, str(threads))
+
+
+def _limits(runs: int | None, seconds: float | None) -> tuple[int, float]:
+    """Return the rounds and the seconds after which to stop; without options, ``SECONDS``."""
+    from smelt.runtime.latency import MOST_ROUNDS
+
+    default = float("inf") if runs else SECONDS
+    return runs or MOST_ROUNDS, default if seconds is None else seconds
 
 
 def _only_folder(sources: Sequence[str], targets: Sequence[str] | None) -> str:
@@ -161,9 +167,9 @@ def _candidates(
 
     Raises UsageError E637 for a target in both places, or if two models come from standard input.
     """
-    from smelt.candidate import AS_IS, Way, candidate
+    from smelt.candidate import AS_IS, RunSettings, candidate
 
-    settings = Way(optimized=True, threads=threads)
+    settings = RunSettings(optimized=True, threads=threads)
     requests = [(source, *_split(source)) for source in sources]
     if [base for _, base, _ in requests].count(STANDARD) > 1:
         raise UsageError(
@@ -192,7 +198,10 @@ def _candidates(
 
 
 def _values(candidates: Sequence[Candidate], input_values: InputValues) -> Mapping[str, Any]:
-    """Return the given inputs by name, or by position if no candidate names its inputs."""
+    """Return the given inputs by name.
+
+    If no candidate declares names of inputs, the keys are positions: "0", "1", and so on.
+    """
     for candidate in candidates:
         if candidate.interface is not None:
             return input_values.by_name(candidate.interface)
@@ -237,7 +246,10 @@ def _numbers(timing: Timing) -> tuple[str, ...]:
 
 
 def _verdict(timing: Timing) -> str:
-    """Return whether the candidate is faster or slower than the first one, or within noise."""
+    """Return in words whether a candidate is faster or slower than the first, or within noise.
+
+    ``timing.differs`` is None if there are too few rounds for the test.
+    """
     if timing.differs is None:
         return "too few rounds to tell"
     if not timing.differs:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     import onnx_ir as ir
 
-    from smelt.check.bisect import Optimize
+    from smelt.check.bisect import Culprit, Optimize
+    from smelt.check.reduce import Reduction
     from smelt.passes.run import Observer, PassReport
 
 
@@ -62,14 +63,7 @@ def bisect(
             check = still_wrong(culprit, _optimizer(rewriting, []), dims, seed)
             reduction = shrink(source, check, say=shown.say)
             write_model(reduction.model, reduce, keep_bare=True)
-    if as_json:
-        culprit_facts = culprit.to_json() if culprit is not None else None
-        reduced = {"reduced": {"output": reduce, **reduction.to_json()}} if reduction else {}
-        print_json({"schema": "smelt.bisect/1", "culprit": culprit_facts, **reduced})
-    else:
-        words = str(culprit) if culprit is not None else "the pipeline keeps every result"
-        show = note if reduce == STANDARD else print
-        show(words)
+    _show(culprit, reduction, reduce, as_json)
     if reduction is not None:
         note(f"{reduce}: {reduction}")
         if reduction.interrupted:
@@ -78,11 +72,25 @@ def bisect(
         raise typer.Exit(int(ExitStatus.MISMATCH))
 
 
+def _show(
+    culprit: Culprit | None, reduction: Reduction | None, reduced_file: str | None, as_json: bool
+) -> None:
+    """Print the wrong rewrite, if there is one, and with ``--json`` also the reduction."""
+    if as_json:
+        culprit_facts = culprit.to_json() if culprit is not None else None
+        reduced = {"reduced": {"output": reduced_file, **reduction.to_json()}} if reduction else {}
+        print_json({"schema": "smelt.bisect/1", "culprit": culprit_facts, **reduced})
+        return
+    show_text = note if reduced_file == STANDARD else print
+    show_text(str(culprit) if culprit is not None else "the pipeline keeps every result")
+
+
 def _optimizer(rewriting: Rewriting, page_observers: Sequence[Observer]) -> Optimize:
     """Return the function that runs the pipeline of the command line on a model.
 
-    ``page_observers`` fill the page of ``--report``. They observe only a run without a limit of
-    rewrites.
+    The search runs the pipeline many times, each time with another limit of rewrites. Only the run
+    without a limit is the one that a user knows, so only that one is shown to ``page_observers``,
+    which fill the page of ``--report``.
     """
     from smelt.compiler import optimize_model
 

@@ -145,7 +145,7 @@ Empty for a command that writes files only at its end."""
 
 
 def _left_behind(arguments: Mapping[str, Any]) -> str:
-    """Return in words what a command with these arguments leaves behind when it is stopped."""
+    """Return in words what a command with these arguments leaves behind when Ctrl-C stops it."""
     output = arguments.get("output")
     if partial_results.get():
         return partial_results.get()
@@ -169,7 +169,10 @@ def _flat_signature(function: Callable[..., Any], groups: Mapping[str, Any]) -> 
 
 
 def _as_smelt_error(error: Exception) -> SmeltError:
-    """Return ``error`` as a SmeltError: out of memory E512, OSError E639, unknown ones E901."""
+    """Return ``error`` as a SmeltError.
+
+    Out of memory becomes E512, an OSError E639, a missing optional package E631, any other E901.
+    """
     if isinstance(error, SmeltError):
         return error
     if is_out_of_memory(error) or isinstance(error, RecursionError | MemoryError):
@@ -188,7 +191,7 @@ def _as_smelt_error(error: Exception) -> SmeltError:
             fix="check that the path exists and that you may read and write it",
         )
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-        return not_installed(error.name, EXTRAS[error.name], "this")
+        return not_installed(error.name, EXTRAS[error.name], "this command")
     return _unexpected(error)
 
 

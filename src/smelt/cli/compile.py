@@ -29,6 +29,7 @@ from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     from smelt.check.verification import Report
+    from smelt.consumers.readers import Readers
     from smelt.targets.base import Artifact
     from smelt.targets.phase_observer import PhaseObserver
 
@@ -158,7 +159,7 @@ def compile_(
         )
         seen.report.artifact = artifact
         verified = None
-        if verify != "off" and not half:  # a conversion tells its own error
+        if verify != "off" and not half:  # a conversion to half precision measures its error
             verified = check_result(seen, artifact, to_compile.reference, sizes, samples)
         seen.shown.say(f"writing {output}")
         files = _saved(artifact, output)
@@ -167,10 +168,7 @@ def compile_(
         _print_facts(artifact, files, verified, {**read_by.to_json(), **seen.clock.facts()})
         return
     _show(artifact, files, output)
-    verified_line = [] if verified is None else [f"verified {verified.summary()}"]
-    half_lines = artifact.report.get("half", {}).get("text", ())
-    for line in (*read_by.lines(), *half_lines, *verified_line):
-        note(line)
+    _note_checks(artifact, read_by, verified)
 
 
 def _check_fallback(fallback: str | None, strict: bool) -> None:
@@ -190,7 +188,7 @@ def _print_facts(
     verified: Report | None,
     more_facts: Mapping[str, Any],
 ) -> None:
-    """Print the document of ``--json``."""
+    """Print the document of ``--json``: the report, the verification, and ``more_facts``."""
     evidence = {"verification": verified.to_json()} if verified else {}
     facts = {**artifact.report, **evidence, **more_facts}
     print_json({"schema": "smelt.compile/2", "files": [str(path) for path in files], **facts})
@@ -217,8 +215,19 @@ def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
             note(f"{miss['rule']}: {left}: {miss['reason']}")
 
 
+def _note_checks(artifact: Artifact, read_by: Readers, verified: Report | None) -> None:
+    """Print on standard error which consumers read the model, and the errors that were measured."""
+    half_lines = artifact.report.get("half", {}).get("text", ())
+    verified_line = [] if verified is None else [f"verified {verified.summary()}"]
+    for line in (*read_by.lines(), *half_lines, *verified_line):
+        note(line)
+
+
 def _tuned(report: Mapping[str, Any]) -> str:
-    """Return one line about ``--tune``: the changes kept, and the time relative to the source."""
+    """Return one line about ``--tune``: the changes kept, and the time relative to the source.
+
+    ``report`` is the part ``tune`` of report.json; ``tried`` lists the variants that were timed.
+    """
     from smelt.tuning.search import COMPILED, NO_TIME
 
     tried = report["tried"]
@@ -246,7 +255,10 @@ def _phase_observers(printed: str | None, verified: bool, limit: int) -> list[Ph
 
 
 def _own_options(items: list[str] | None) -> Mapping[str, Any]:
-    """Return the options for the target; raises UsageError E636 for one that all targets have."""
+    """Return the values of ``--option`` by name.
+
+    Raises UsageError E636 for a name such as ``verify``, which is an option of the command itself.
+    """
     from smelt.compiler import compile_model
 
     options = parse_options(items)
@@ -282,7 +294,10 @@ def _saved(artifact: Artifact, output: str | None) -> list[Path]:
 
 
 def _run(artifact: Artifact) -> str:
-    """Time the second of two runs on random inputs, with symbolic dims at 1; return the text."""
+    """Run ``artifact`` twice on random inputs, and return a line with the time of the second run.
+
+    Symbolic dims have the size 1. The first run is not timed, because it may still compile.
+    """
     from time import perf_counter
 
     from smelt.runtime.inputs import random_inputs

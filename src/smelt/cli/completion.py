@@ -11,7 +11,10 @@ def targets(incomplete: str) -> list[str]:
 
 
 def consumers(incomplete: str) -> list[str]:
-    """Return the consumers that complete the text after the last comma of ``incomplete``."""
+    """Return completions of the list ``incomplete`` of consumers, by the text after its last comma.
+
+    Each completion repeats the text before that comma.
+    """
     from smelt.consumers.find import ANY, consumers
 
     typed, last = incomplete[: incomplete.rfind(",") + 1], incomplete[incomplete.rfind(",") + 1 :]
@@ -26,10 +29,10 @@ def commands(incomplete: str) -> list[str]:
 
 
 def pipelines(incomplete: str) -> list[str]:
-    """Return completions of the pipeline ``incomplete``.
+    """Return completions of the pipeline ``incomplete``, such as ``canonicalize,fuse-``.
 
-    There is one for each pass or stage that begins with the text after the last comma or
-    parenthesis.
+    Passes and stages are matched with the text after the last comma or parenthesis; each completion
+    repeats the text before it.
     """
     from smelt.passes.pipelines import STAGES
     from smelt.passes.registry import passes

@@ -82,7 +82,7 @@ def describe(setting: Setting) -> dict[str, Any]:
 
 
 def _rows(settings: Sequence[Setting]) -> list[tuple[str, str, str]]:
-    """Return a row of the table for each setting: key, value, origin."""
+    """Return a row of the table for each setting: its key, its value, and where that is set."""
     return [
         (item.option.key, _in_words(item.value), item.place or item.source) for item in settings
     ]

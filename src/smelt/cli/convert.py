@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +31,8 @@ from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     from smelt.candidate import Call
+    from smelt.check.verification import Report as VerificationReport
+    from smelt.targets.base import Artifact
 
 
 SAME_INPUTS = {*("kwargs", "static", "input_names", "output_names", "constraints", "x64", "strict")}
@@ -125,7 +127,7 @@ def convert(
         )
         seen.report.artifact = artifact
         verified = None
-        if verify != "off" and not half:  # a conversion tells its own error
+        if verify != "off" and not half:  # a conversion to half precision measures its error
             reference = partial(_reference, traced, call, tracing)
             verified = check_result(seen, artifact, reference, sizes, samples)
         seen.shown.say(f"writing {output}")
@@ -137,9 +139,19 @@ def convert(
         facts = {**artifact.report, **evidence, **read_by.to_json(), **seen.clock.facts()}
         print_json({"schema": "smelt.convert/1", "output": output, **facts})
         return
+    _note_result(artifact, output, read_by.lines(), verified)
+
+
+def _note_result(
+    artifact: Artifact,
+    output: str,
+    reader_lines: Iterable[str],
+    verified: VerificationReport | None,
+) -> None:
+    """Print on standard error the number of nodes, ``reader_lines``, and the measured errors."""
     half_lines = artifact.report.get("half", {}).get("text", ())
     nodes = f"{output}: {len(artifact.model.graph)} nodes"
-    note("\n".join([nodes, *read_by.lines(), *half_lines]))
+    note("\n".join([nodes, *reader_lines, *half_lines]))
     if verified is not None:
         note(f"verified {verified.summary()}")
 

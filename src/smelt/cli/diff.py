@@ -74,7 +74,10 @@ def diff(
 
 
 def _show(a: str, b: str, difference: ModelDiff, stat: bool) -> None:
-    """Print the counts that differ, then the unified diff unless ``stat`` is set."""
+    """Print the counts that differ, then the unified diff unless ``stat`` is set.
+
+    The text can differ between equal models, such as in names of nodes, and is then shown alone.
+    """
     if difference:
         text = [] if stat else _text(a, b, difference)
         print(painted_diff("\n".join([*_counts(difference), *text])))

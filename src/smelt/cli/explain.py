@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from smelt.cli.topics import Kind, Topic
 
 Facts = dict[str, Any]
+"""What is known of a topic, as ``--json`` prints it."""
 
 
 TopicName = Annotated[
@@ -217,6 +218,7 @@ def _all_or(names: list[str] | None, otherwise: str) -> str:
     return otherwise if names is None else ", ".join(names)
 
 
+# For each kind of topic: the function that collects its facts, and the one that prints them.
 EXPLAINED: Mapping[Kind, tuple[Callable[[Topic], Facts], Callable[[Facts], None]]] = {
     "code": (_code, _show_code),
     "pass": (_pass, _show_pass),

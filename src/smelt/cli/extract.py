@@ -92,7 +92,10 @@ def _document(part: ir.Model, nodes_before: int, output: str) -> dict[str, Any]:
 
 
 def _names(items: Sequence[str] | None, known: Collection[str]) -> list[str] | None:
-    """Split ``items`` at commas, unless an item as a whole is a known name."""
+    """Return the names in ``items``, split at commas; None if there are none.
+
+    An item that is a ``known`` name as a whole is not split, because names may contain commas.
+    """
     if not items:
         return None
     names: list[str] = []

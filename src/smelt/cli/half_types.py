@@ -41,15 +41,16 @@ class HalfTypes:
     ] = "fp32"
 
     def keyword(self, *, native: bool = False) -> dict[str, Any]:
-        """Return the argument ``half`` of the compiler, or nothing without --fp16 and --bf16.
+        """Return ``{"half": options}`` for the compiler, or ``{}`` without --fp16 and --bf16.
 
-        Raises UsageError E688 for options that exclude each other.
+        ``native`` is --keep-bf16: keep bfloat16 where ONNX Runtime has no kernel. Raises UsageError
+        E688 for options that exclude each other.
         """
         options = self._options(native)
         return {} if options is None else {"half": options}
 
     def _options(self, native: bool) -> HalfOptions | None:
-        """Return the options of the conversion, None without one."""
+        """Return the options of the conversion, or None if neither --fp16 nor --bf16 is given."""
         from smelt.precision.half import HalfOptions
 
         if self.fp16 and self.bf16:

@@ -31,7 +31,7 @@ InputOption = Annotated[
 
 
 def _files(text: str) -> Any:
-    """Return the option ``--inputs`` with the help ``text``."""
+    """Return the option ``--inputs`` with ``text`` as its help, which differs between commands."""
     return typer.Option("--inputs", metavar="FILE", help=f"{text} Repeatable.")
 
 
@@ -46,8 +46,10 @@ Samples = Annotated[
 
 
 def check_samples(samples: list[str] | None, verify: str, *, measures: bool = False) -> None:
-    """Raise UsageError E637 for ``--inputs`` of a command that neither compares nor
-    ``measures``."""
+    """Raise UsageError E637 for ``--inputs`` of a command that does not run the model.
+
+    A model runs if ``verify`` is not ``off``, or if the command ``measures`` an error itself.
+    """
     if samples and verify == "off" and not measures:
         raise UsageError(
             "E637",
@@ -64,8 +66,11 @@ _NAMED = re.compile(r"([^=]+)=(.+)", re.DOTALL)
 
 @dataclass
 class InputValues:
-    """Inputs that the arguments give: arrays or generated inputs, by name or in order, and
-    types."""
+    """The inputs that the command line gives.
+
+    Arrays and generated inputs are ``named`` or ``ordered``. ``specs`` are types of arguments of a
+    function: those in order, and those by name.
+    """
 
     named: dict[str, np.ndarray | MadeUp] = field(default_factory=dict)
     ordered: list[np.ndarray | MadeUp] = field(default_factory=list)
@@ -98,10 +103,10 @@ class InputValues:
         return {**placed, **self.named}
 
     def arguments(self, function: Callable[..., Any], name: str) -> list[Any]:
-        """Return the arrays in the order of the parameters of ``function``, which declares no
-        types.
+        """Return the arrays in the order of the parameters of ``function``, called ``name``.
 
-        Raises UsageError E632 for generated inputs, or if the arrays do not fit the signature.
+        The function has no types of inputs, so an input cannot be generated. Raises UsageError E632
+        for generated inputs, or if the arrays do not fit the signature.
         """
         from smelt.runtime.named_inputs import MadeUp
 
@@ -124,9 +129,10 @@ class InputValues:
 
 
 def read_samples(files: Sequence[str] | None) -> list[dict[str, np.ndarray]] | None:
-    """Return the samples in ``files``: one for each .npz, and one for all .pb files together.
+    """Return the samples in ``files``, each a dict of arrays by input name; None without files.
 
-    Raises UsageError E617 for files that cannot be read, E636 for arrays without a name.
+    A .npz file is one sample. A .pb file holds one input, so all .pb files make one sample. Raises
+    UsageError E617 for files that cannot be read, E636 for arrays without a name.
     """
     from smelt.runtime.array_files import read_arrays
 
@@ -177,7 +183,7 @@ def read_inputs(
 
 
 def _read(values: InputValues, item: str, function: bool) -> None:
-    """Parse one ``[NAME=]WHAT`` and add it to ``values``."""
+    """Parse one ``[NAME=]VALUE`` and add it to ``values``; a type is accepted if ``function``."""
     named = _NAMED.fullmatch(item)
     name, text = named.groups() if named and not Path(item).exists() else ("", item)
     if function and _SPEC.fullmatch(text) and not Path(text).exists():

@@ -68,8 +68,10 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _symbol(symbol: Symbol) -> tuple[str, str]:
-    """Return the name of a symbolic dim and a text: the inputs or outputs that determine its
-    size."""
+    """Return the name of a symbolic dim, and in words what its size depends on.
+
+    That is a dim of inputs, a formula of other dims, or the values of a tensor.
+    """
     if not symbol.inputs:
         if symbol.size:
             return symbol.name, f"is {symbol.size}, in {', '.join(symbol.outputs)}"
@@ -79,7 +81,10 @@ def _symbol(symbol: Symbol) -> tuple[str, str]:
 
 
 def _computed(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield a row for the sizes in formulas to which shape inference gave an invented name."""
+    """Yield one row with the invented names of dims, if formulas contain any.
+
+    Shape inference invents a name for a size that the model computes and does not name.
+    """
     from smelt.ir.symbolic_dims.invented_dims import invented_in
 
     names = {
@@ -110,7 +115,11 @@ def _operators(facts: Facts) -> str:
 
 
 def _total(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield the section on the work of all nodes, with the ``--dim`` options that give numbers."""
+    """Yield the section on the work of all nodes.
+
+    If the amounts are formulas of symbolic dims, its last row has ``--dim`` options that turn them
+    into numbers.
+    """
     work = facts.total
     amounts = {"MACs": work.macs, "FLOPs": work.flops, "bytes moved": work.bytes}
     rows = [(unit, _amount(amount)) for unit, amount in amounts.items()]
@@ -177,8 +186,7 @@ def _amount(amount: Polynomial) -> str:
 
 
 def _some_dims(dims: Collection[str]) -> str:
-    """Return at most ``NAMES`` of ``dims``, those with names of the user's first, and how many
-    more."""
+    """Return at most ``NAMES`` of ``dims`` that the model names, and the number of other dims."""
     from smelt.ir.symbolic_dims.invented_dims import invented_in
 
     named = sorted(name for name in dims if not invented_in(name))[:NAMES]

@@ -9,9 +9,10 @@ from smelt.cli.layout import printable, table
 
 
 def layers(kernels: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a table of the estimated instructions of each layer, in order of the run.
+    """Return the lines of a table of the estimated machine instructions of each layer.
 
-    Empty if the target knows no costs. Layers without a kernel are left out.
+    ``kernels`` is that part of report.json, in order of execution. The result is empty if the
+    target has no estimates; a layer without a kernel has none either, and is left out.
     """
     counted = [each for each in kernels if each.get("instructions")]
     total = sum(each["instructions"] for each in counted)

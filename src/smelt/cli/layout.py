@@ -65,6 +65,7 @@ def fitted(widths: list[int], total: int | None, floors: Sequence[int] = ()) -> 
     widths = list(widths)
     minimums = [max(NARROW, floor) for floor in floors] or [NARROW] * len(widths)
     first = 0 if floors and total is not None and widths[0] > total // 2 else 1
+    # A line has all columns, and two spaces between them.
     surplus = 0 if total is None else sum(widths) + 2 * (len(widths) - 1) - total
     while surplus > 0:
         wide = [index for index in range(first, len(widths)) if widths[index] > minimums[index]]
@@ -111,7 +112,10 @@ def _pieces(text: str) -> list[str]:
 
 
 def _folded_cell(text: str, size: int) -> list[str]:
-    """Return ``text`` as lines of at most ``size`` characters, broken behind spaces and commas."""
+    """Return ``text`` as lines of at most ``size`` characters, broken behind spaces and commas.
+
+    A longer piece without a space or comma has a line of its own.
+    """
     lines = [""]
     for match in re.finditer(r"(\s*)([^\s,]*,|[^\s,]+)", text):
         space, piece = match.groups()

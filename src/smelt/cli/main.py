@@ -76,7 +76,7 @@ WIDEST = 28
 """The most columns of the names of options; a longer name has a line of its own."""
 
 _SPEC = re.compile(r"\w+\[[^\]]*\]")
-"""The type of an input, such as f32[B,64]."""
+"""Matches the type of an input, such as f32[B,64]."""
 
 
 class Command(TyperCommand):
@@ -104,8 +104,10 @@ class Command(TyperCommand):
         return parser
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse ``args``; if types of inputs are given as arguments, the error names
-        ``--input``."""
+        """Parse ``args``.
+
+        If an argument too many is the type of an input, the error names the option ``--input``.
+        """
         words = list(args)  # parsing uses up the list
         try:
             return super().parse_args(ctx, args)
@@ -129,6 +131,7 @@ class CommandOverOthers(Command):
 
 
 CLASSES = {"batch": CommandOverOthers}
+"""The classes of commands; a command that is not listed is a ``Command``."""
 
 
 def split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -148,7 +151,7 @@ class Commands(TyperGroup):
         as_json = "--json" in own_arguments
         try:
             anywhere = [option for option in ANYWHERE if option in own_arguments]
-            own_arguments = _without_color([arg for arg in own_arguments if arg not in ANYWHERE])
+            own_arguments = _apply_color([arg for arg in own_arguments if arg not in ANYWHERE])
             arguments = [*anywhere, *map(_with_value, own_arguments), *rest] or ["--help"]
             options |= {"args": arguments, "standalone_mode": False}
             options["default_map"] = defaults_for(arguments)
@@ -166,8 +169,8 @@ class Commands(TyperGroup):
 def defaults_for(arguments: Sequence[str]) -> dict[str, Any]:
     """Return the settings of files and the environment for the command, as click's default map.
 
-    ``--help`` works even if the files are broken. For completion, ``config`` and ``explain``, a
-    broken file turns plug-ins off, because it may have asked for that.
+    ``--help`` reads no settings, so that it works even if a file is broken. Completion, ``config``
+    and ``explain`` must work then, too; they turn plug-ins off, as the broken file may do so.
     """
     command = next((arg for arg in arguments if arg in COMMANDS), "")
     completing = "_SMELT_COMPLETE" in os.environ
@@ -184,17 +187,19 @@ def defaults_for(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _with_value(argument: str) -> str:
-    """Return ``argument``, with its default value added if it is an option with an optional
-    value."""
+    """Return ``argument``, with ``=all`` added if it is ``--print-changed`` or ``--print-after``.
+
+    The parser does not know options with an optional value.
+    """
     value = WITHOUT_VALUE.get(argument)
     return argument if value is None else f"{argument}={value}"
 
 
-def _without_color(arguments: list[str]) -> list[str]:
-    """Return ``arguments`` without ``--color WHEN``, after putting it into effect; raises
-    UsageError E643.
+def _apply_color(arguments: list[str]) -> list[str]:
+    """Set the colour mode that ``--color WHEN`` gives, and return the other arguments.
 
-    The option may stand behind the command, too, and holds for errors of the command line itself.
+    This happens before the arguments are parsed, because the option may follow the command, and
+    because it also applies to errors in the arguments. Raises UsageError E643 for an unknown WHEN.
     """
     others: list[str] = []
     words = iter(arguments)

@@ -14,7 +14,10 @@ from smelt.cli.progress import progress
 from smelt.errors import UsageError, listed
 
 if TYPE_CHECKING:
+    import onnx_ir as ir
+
     from smelt.merging.facts import Facts
+    from smelt.merging.merge import Options
     from smelt.merging.outputs import Caches
 
 SHOWN = 4
@@ -99,7 +102,7 @@ def merge(
 
     Example: smelt merge decoder_model.onnx decoder_with_past_model.onnx -o merged.onnx
     """
-    from smelt.merging.merge import Options, connected_models, merged_decoders
+    from smelt.merging.merge import Options
     from smelt.merging.share import share as write_shared
 
     one_document(as_json, output)
@@ -120,22 +123,44 @@ def merge(
             by_name = dict(zip(names, sources, strict=True))
             facts = write_shared(by_name, output, verified=verified, dims=sizes)
         else:
-            both, both_names = (sources[0], sources[1]), (names[0], names[1])
             options = Options(verified, sizes, tie_embeddings)
-            if connect:
-                model, facts = connected_models(both, both_names, _pairs(connect), options)
-            else:
-                caches: Caches = "repeated" if repeat_caches else "empty"
-                model, facts = merged_decoders(both, both_names, options, condition, caches)
-            write_model(model, output)
+            caches: Caches = "repeated" if repeat_caches else "empty"
+            facts = _write_merged(sources, names, output, options, connect, condition, caches)
     if as_json:
         print_json({"schema": "smelt.merge/1", "output": output, **facts.to_json()})
     else:
         note("\n".join(_lines(facts, output, condition)))
 
 
+def _write_merged(
+    sources: Sequence[ir.Model],
+    names: Sequence[str],
+    output: str,
+    options: Options,
+    connect: Sequence[str] | None,
+    condition: str,
+    caches: Caches,
+) -> Facts:
+    """Make one model of two ``sources``, write it to ``output``, and return facts about it.
+
+    With ``connect``, the second runs after the first; else both are branches of an If.
+    """
+    from smelt.merging.merge import connected_models, merged_decoders
+
+    both, both_names = (sources[0], sources[1]), (names[0], names[1])
+    if connect:
+        model, facts = connected_models(both, both_names, _pairs(connect), options)
+    else:
+        model, facts = merged_decoders(both, both_names, options, condition, caches)
+    write_model(model, output)
+    return facts
+
+
 def _refuse_with(option: str, others: Mapping[str, bool]) -> None:
-    """Raise UsageError E637 for the first of ``others`` that is set: no effect with ``option``."""
+    """Raise UsageError E637 if one of ``others`` is set, which have no effect with ``option``.
+
+    ``others`` maps the name of an option to whether the command line sets it.
+    """
     for other in [name for name, is_set in others.items() if is_set]:
         raise UsageError(
             "E637",

@@ -104,11 +104,16 @@ def optimize(
         print_json({"schema": "smelt.optimize/2", **facts, **seen.clock.facts()})
         return
     if stats:
-        header = ("pass", "ms", "nodes", "rewrites", "rules")
-        note(table(_rows(reports), header, stream=sys.stderr))
+        _note_stats(reports)
     note(f"{output}: {before.nodes:,} nodes became {after.nodes:,}")
     note(summary(before, after, model, output))
     _note_interface(reports, [*read_by.lines(), *notes])
+
+
+def _note_stats(reports: list[PassReport]) -> None:
+    """Print the table of ``--stats`` on standard error."""
+    header = ("pass", "ms", "nodes", "rewrites", "rules")
+    note(table(_rows(reports), header, stream=sys.stderr))
 
 
 def _note_interface(reports: Reports, lines: Sequence[str]) -> None:
@@ -136,17 +141,17 @@ def _facts(reports: Reports) -> dict[str, Any]:
 def _near_misses(reports: list[PassReport]) -> dict[str, Any]:
     """Return the near misses of the last run of each pass, by the text of the pass.
 
-    They name the conditions that still fail in the result.
+    Earlier runs are left out: a later run may have fulfilled the conditions that failed then.
     """
     last = {report.text: report.to_json()["near_misses"] for report in reports}
     return {text: misses for text, misses in last.items() if misses}
 
 
 def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
-    """Return the rows of ``--stats``: runs that changed the model, all others in one row, near
-    misses.
+    """Return the rows of ``--stats``.
 
-    Near misses are from the last run of each pass, the most frequent first.
+    Each run that changed the model has a row; all other runs share one. Rows for near misses
+    follow, of the last run of each pass, the most frequent first.
     """
     rows: list[tuple[Any, ...]] = []
     for report in (report for report in reports if report.changed):
@@ -172,7 +177,10 @@ def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
 
 
 def _bound_first(sizes: Mapping[str, int], pipeline: str) -> Steps:
-    """Return ``pipeline`` after a step that binds symbolic dims to ``sizes``, if there are any."""
+    """Return the steps of ``pipeline``, after a step that binds dims to ``sizes`` if there are any.
+
+    The passes then see a model without these symbolic dims.
+    """
     from smelt.passes.interface.materialize_symbolic_dims import Sizes, materialize_symbolic_dims
     from smelt.passes.pipeline import Step, parse
 

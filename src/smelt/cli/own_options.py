@@ -24,7 +24,7 @@ def _version(is_set: bool) -> None:
 
 
 def _be_verbose(is_set: bool) -> bool:
-    """Log on standard error what smelt skips if ``--verbose`` is given."""
+    """Log on standard error what smelt skips if ``--verbose`` is given. Return ``is_set``."""
     if is_set:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("smelt: %(message)s"))
@@ -41,14 +41,17 @@ def _be_quiet(is_set: bool) -> bool:
 
 
 def _in_color(when: When) -> When:
-    """Set the colour mode to ``when``, unless the command line has set it; return ``when``."""
+    """Set the colour mode to ``when`` and return ``when``.
+
+    ``when`` may come from a settings file; a mode that the command line has set already stays.
+    """
     if color.get() == "auto":
         color.set(when)
     return when
 
 
 def _keep_weights(is_set: bool) -> bool:
-    """Let reproducers keep the real weights if ``--with-weights`` is given."""
+    """Let reproducers keep the real weights if ``--with-weights`` is given. Return ``is_set``."""
     if is_set:
         from smelt.check.reproducer import real_weights
 

@@ -96,7 +96,7 @@ def describe(pass_: Pass) -> dict[str, Any]:
 
 
 def options_of(pass_: Pass) -> dict[str, str]:
-    """Return the options of a pass and their defaults, spelled as in a pipeline."""
+    """Return the default of each option of a pass, by the name that a pipeline uses."""
     if pass_.options_type is None:
         return {}
     import dataclasses

@@ -43,7 +43,7 @@ class Progress:
         self.say(f"{step.pass_.spelling}: {len(model.graph):,} nodes")
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Do nothing: the next pass, or the step after the pipeline, sets its own text."""
+        """Do nothing: the line changes when the next pass starts."""
 
     def start(self) -> None:
         """Start the timer that shows the line after ``DELAY`` seconds."""

@@ -35,7 +35,7 @@ Calibrate = Annotated[
     typer.Option(
         metavar="DATA",
         help="A .npz, .npy or .pb file with inputs, or a folder of them. Repeatable. "
-        "Each second sample is held apart to measure the error. An array whose first dim is a "
+        "Each second sample is held out to measure the error. An array whose first dim is a "
         "batch holds a sample a row; any other array of the input's rank is one sample.",
     ),
 ]

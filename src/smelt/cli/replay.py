@@ -60,7 +60,10 @@ def _is_small_file(path: Path) -> bool:
 
 
 def _copy_module(name: str, folder: Path) -> None:
-    """Copy the file of the module ``name`` if it is one file; packages stay where they are."""
+    """Copy the imported module ``name`` into ``folder`` if it is one file.
+
+    A package is not copied: the replay imports the installed one.
+    """
     source = getattr(sys.modules.get(name), "__file__", None)
     if source is not None and "." not in name and Path(source).name == f"{name}.py":
         (folder / f"{name}.py").write_bytes(Path(source).read_bytes())

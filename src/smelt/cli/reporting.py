@@ -110,7 +110,10 @@ def _check_path(
 
 
 def _draw(report: HtmlReport, path: str | None) -> None:
-    """Write the picture of ``report`` to ``path``, if there is one."""
+    """Write the picture of ``report`` to ``path``, or to standard output for ``-``.
+
+    Does nothing if ``path`` is None, because no picture is wanted then.
+    """
     if path == STANDARD:
         sys.stdout.write(report.to_svg())
     elif path is not None:

@@ -103,9 +103,10 @@ class Rewriting:
         }
 
     def of_target(self) -> dict[str, Any]:
-        """Return the keyword arguments of ``compile_model``.
+        """Return the keyword arguments of ``compile_model`` for the options that are given.
 
-        Only the target ``onnx`` has the options ``keep_bfloat16`` and ``functions``.
+        Options that are not given are missing: ``keep_bfloat16`` and ``functions`` are options of
+        the target ``onnx``, and other targets refuse them.
         """
         flags = {
             "keep_opset": self.keep_opset,
@@ -115,9 +116,6 @@ class Rewriting:
         return {**self._versions(), **{name: True for name, is_set in flags.items() if is_set}}
 
     def _versions(self) -> dict[str, Any]:
-        """Return the options that set the versions of the result, or the consumers that do."""
-        return {"opset": self.opset, "ir_version": self.ir_version, **self._read_by()}
-
-    def _read_by(self) -> dict[str, str]:
-        """Return the option for the consumers; empty without any."""
-        return {"consumers": self.consumers} if self.consumers else {}
+        """Return the options on opset and IR version, and the consumers, which limit both."""
+        consumers = {"consumers": self.consumers} if self.consumers else {}
+        return {"opset": self.opset, "ir_version": self.ir_version, **consumers}

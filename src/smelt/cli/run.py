@@ -97,7 +97,12 @@ def run(
 def _run(
     source: Candidate, opened: Any, values: InputValues, dims: Mapping[str, int], seed: int
 ) -> tuple[Mapping[str, Value], Chosen | None]:
-    """Run ``source`` once and return its results by name, and the inputs that were chosen."""
+    """Run ``source`` once and return its results by name, and the inputs that were chosen.
+
+    ``opened`` is the function or the path of ``source``. The inputs are None for a function that
+    declares no inputs; it is called with the given arrays. Raises UsageError E637 if it comes with
+    ``dims``.
+    """
     from smelt.candidate import run_once
 
     if source.interface is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """A model, or a function in ``model`` that is called as ``call`` says.
+    """What to compile: ``model`` is a path, bytes, or a function, which has arguments in ``call``.
 
     ``checkpoint`` holds the trace options that say where weights come from.
     """
@@ -32,7 +32,7 @@ class Source:
         calling: Calling,
         checkpoint: Mapping[str, Any],
     ) -> Source:
-        """Parse the command line; raises UsageError for contradictory arguments."""
+        """Return the source that the command line names; raises UsageError E635 and E636."""
         call = calling.typed(specs)
         return cls(opened_source(source), call, checkpoint)
 
@@ -43,7 +43,7 @@ class Source:
         return {"kwargs": self.call.keyword, "static": self.call.static, **self.checkpoint}
 
     def reference(self) -> Any:
-        """Return the reference for the comparison: a callable function, or a model."""
+        """Return what the compiled artifact is compared with: a callable function, or a model."""
         if self.checkpoint:  # only the trace holds the weights of the checkpoint
             from smelt.compiler import trace
 

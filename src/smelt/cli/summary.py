@@ -70,8 +70,10 @@ def summary(before: Snapshot, after: Snapshot, source: str, result: str) -> str:
 
 
 def _operators(before: Counter[str], after: Counter[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield rows for the operators that changed most, for all other changed ones, and for all
-    nodes."""
+    """Yield rows of name, count before and count after.
+
+    They are the operators that changed most, all other changed operators, and all nodes.
+    """
     changed = [name for name in before | after if before[name] != after[name]]
     changed.sort(key=lambda name: (-abs(before[name] - after[name]), name))
     shown, others = changed[:SHOWN], changed[SHOWN:]

@@ -45,6 +45,7 @@ class Clock:
     """The recorded spans of a command, and whether ``--timing`` was given."""
 
     def __init__(self, timing: bool, recorder: Recorder) -> None:
+        """Hold ``recorder``, whose spans are complete when the block of ``timed`` has ended."""
         self.timing = timing
         self.recorder = recorder
 

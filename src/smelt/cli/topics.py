@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["code", "pass", "stage", "target", "consumer", "operat
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it is spelled; ``domain`` is the domain of an operator."""
+    """A topic, with the name that users type; ``domain`` is the domain of an operator."""
 
     kind: Kind
     name: str
@@ -52,8 +52,8 @@ def topics() -> Iterator[Topic]:
 def find_topics(name: str) -> list[Topic]:
     """Return the topics that ``name`` may mean, best first; raises UsageError E638 if none.
 
-    Exact spellings come first; then capitals, hyphens and underscores are ignored. ``KIND:NAME``
-    names a topic of one kind, such as ``consumer:quantize`` beside the stage of that name.
+    Exact spellings come first, then those that differ in capitals, hyphens or underscores.
+    ``KIND:NAME`` names a topic of one kind: ``consumer:quantize`` is not the stage ``quantize``.
     """
     every = list(topics())
     kind, colon, rest = name.partition(":")

@@ -97,7 +97,11 @@ class Tuning:
         strict: bool,
         **options: Any,
     ) -> Artifact:
-        """Compile as ``compile_model`` does for the target ``ort``, with native regions."""
+        """Return the artifact for target ``ort`` with native regions.
+
+        The parameters are those of ``compile_model``, which this method replaces. ``target`` and
+        ``fallback`` are not passed on, because ``compiler`` has checked them.
+        """
         from smelt.native_regions.compile import compile_with_regions
 
         tracing = {"x64": x64, "strict": strict, **(tracing or {})}
@@ -122,10 +126,10 @@ class Tuning:
         strict: bool,
         **options: Any,
     ) -> Artifact:
-        """Compile as ``compile_model`` does, and keep the fastest of several timed variants.
+        """Return the fastest of several compiled variants, timed for ``--tune`` seconds.
 
-        ``observers`` are ignored, because many compiles run. Raises UsageError E637 with --verify
-        each.
+        The parameters are those of ``compile_model``, which this method replaces. ``observers`` are
+        ignored, because many compiles run. Raises UsageError E637 with ``--verify each``.
         """
         from smelt.compiler import source_model
         from smelt.tuning import tune_model
@@ -136,7 +140,7 @@ class Tuning:
                 "E637",
                 "--tune cannot be combined with `--verify each`",
                 why="--tune compiles the model many times",
-                fix="--verify final compares the fastest with the source",
+                fix="--verify final, which compares the fastest variant with the source",
             )
         tracing = {"x64": x64, "strict": strict, **(tracing or {})}
         model = source_model(source, specs, opset, tracing)

@@ -20,6 +20,7 @@ from smelt.frontends.coreml.detect import is_core_ml
 if TYPE_CHECKING:
     from smelt.candidate import Call
     from smelt.check.compare import Tolerance
+    from smelt.check.verification import Report as VerificationReport
 
 
 Reference = Annotated[
@@ -100,11 +101,19 @@ def verify(
     if as_json:
         print_json({**verification.to_json(), **clock.facts()})
     else:
-        print(verification)
-        same = verification.accuracy() if verification.approximation else "same"
-        print(same if verification.ok else "DIFFERENT", f"(allowed: {verification.tolerance})")
+        _show(verification)
     if not verification.ok:
         raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _show(verification: VerificationReport) -> None:
+    """Print the errors of each output, then ``same`` or ``DIFFERENT`` with the tolerance.
+
+    A model of lower precision is not the same; its accuracy is printed instead.
+    """
+    print(verification)
+    same = verification.accuracy() if verification.approximation else "same"
+    print(same if verification.ok else "DIFFERENT", f"(allowed: {verification.tolerance})")
 
 
 def _check_sides(a: str, b: str, is_called: bool, has_samples_and_sizes: bool) -> None:
@@ -136,7 +145,7 @@ def _check_sides(a: str, b: str, is_called: bool, has_samples_and_sizes: bool) -
 
 
 def _tolerance(ulp: float | None, rtol: float | None, atol: float | None) -> Tolerance | None:
-    """Return the tolerance that the options give, None without any.
+    """Return the tolerance that the options give; None if no option is given.
 
     Raises UsageError E637 for a negative number or NaN.
     """

@@ -62,7 +62,7 @@ class Watching:
         before the block: E601 for an unknown pass, E614 and E637 for files that cannot be written.
         """
         files = (*reads, *outputs)
-        printing = (STANDARD,) if self.as_json else ()  # JSON on it leaves no room for the report
+        printing = (STANDARD,) if self.as_json else ()  # --json writes to standard output, too
         with (
             printed(self.print_changed, self.print_after, self.print_limit) as printers,
             timed(self.timing, self.trace, self.as_json, *files, self.report) as clock,

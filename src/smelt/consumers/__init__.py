@@ -1,5 +1,6 @@
-"""Consumers: the programs that read an ONNX file that smelt writes, and what each of them takes.
+"""Consumers: programs that read the ONNX files that smelt writes, and which operators each
+supports.
 
-A consumer is a value in a file of its own in ``known/``; no list names it. ``--for NAME`` chooses
-operators and opset for it, and lists what it does not take.
+A consumer is a value in a file of its own in ``known/``; there is no list of them. ``--for NAME``
+chooses operators and opset for it, and lists the nodes that it does not support.
 """

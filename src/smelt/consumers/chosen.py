@@ -1,4 +1,4 @@
-"""Several consumers as one limit, and what it makes of a pipeline."""
+"""``Chosen``: the common limits of several consumers, and the pipeline that keeps to them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from smelt.ir.opset import domains, opset_of
 from smelt.passes import pipeline as language
 from smelt.passes.pipeline import Steps
 
-_SPELL = "bools-to-floats,decompose-operators,inline-operator-bodies"
-_TIDY = (
+_REPLACE = "bools-to-floats,decompose-operators,inline-operator-bodies"
+"""Passes that replace operators which a consumer does not support."""
+_CLEAN_UP = (
     "sink-expand,const-deduplication,remove-redundant-ops,const-elimination,"
     "merge-consecutive-transposes,merge-consecutive-reshapes,cast-optimization,noop-elimination,"
     "dead-code-elimination"
 )
+"""Passes that simplify what the replacements left."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,10 @@ class Chosen:
     def versions(
         self, model: ir.Model, opset: int | None, ir_version: int | None
     ) -> tuple[int | None, int | None]:
-        """Return the opset and the IR version to write, as asked for or else lowered if too high.
+        """Return the opset and the IR version to write.
 
-        None keeps what the model has.
+        They are those that the user requests; without a request, the highest that all consumers
+        read if the model's are higher, else None, which keeps the model's.
         """
         if opset is None and model.opset_imports.get("", 0) > self.highest_opset:
             opset = self.highest_opset
@@ -62,7 +65,7 @@ class Chosen:
 
     @cached_property
     def kernels(self) -> frozenset[str]:
-        """The ONNX operators that all take in some form; passes create no others."""
+        """The ONNX operators that all consumers support in some form; passes create no others."""
         kernels = frozenset(name for name, owners in domains().items() if "" in owners)
         for consumer in self.consumers:
             supported = (
@@ -72,15 +75,18 @@ class Chosen:
         return kernels
 
     def accepted_of(self, kernels: frozenset[str] | None) -> frozenset[str] | None:
-        """Return the operators of ``kernels``, None for all, that all take in some form."""
+        """Return the operators of ``kernels`` (None: all) that all consumers support in some form.
+
+        None if no consumer limits the operators and ``kernels`` is None.
+        """
         if all(consumer.operators is None and not consumer.refused for consumer in self.consumers):
             return kernels
         return self.kernels if kernels is None else self.kernels & kernels
 
     def takes(self, model: ir.Model, node: ir.Node) -> bool:
-        """True if each consumer takes ``node``, at least at some sizes.
+        """True if each consumer supports ``node``, whatever its sizes.
 
-        If it is False, passes try to replace the node.
+        Else passes try to replace the node.
         """
         opset = opset_of(model)
         return all(
@@ -89,7 +95,8 @@ class Chosen:
         )
 
     def steps(self, steps: Steps) -> Steps:
-        """Return ``steps`` without what a consumer handles badly, then those that fit the model."""
+        """Return ``steps`` without passes whose results a consumer handles badly, then steps that
+        replace unsupported operators."""
         avoided = {name for consumer in self.consumers for name in consumer.without}
         return (
             *language.without_steps(steps, avoided),
@@ -97,15 +104,16 @@ class Chosen:
         )
 
     def _fitting_steps(self) -> Iterator[str]:
-        """Yield the steps that replace what a consumer does not take, and make preferred forms."""
+        """Yield steps, as pipeline text, that replace unsupported operators and make the forms that
+        consumers prefer."""
         if any(consumer.is_onnx_runtime for consumer in self.consumers):
             yield "replace-runtime-gaps{functions=true source=true}"
         attention = () if "Attention" in self.kernels else ("expand-attention",)
         preferred = dict.fromkeys(
             consumer.prefers for consumer in self.consumers if consumer.prefers
         )
-        passes = ",".join([*attention, *preferred, _SPELL, _TIDY])
+        passes = ",".join([*attention, *preferred, _REPLACE, _CLEAN_UP])
         yield f"fixpoint({passes}){{max=64}}"
         if any(consumer.narrow_integers for consumer in self.consumers):
-            yield f"fixpoint(narrow-integers,{_TIDY}){{max=64}}"
+            yield f"fixpoint(narrow-integers,{_CLEAN_UP}){{max=64}}"
         yield "dedup-op-and-var-names"

@@ -13,15 +13,16 @@ Version: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Takes:
-    """The forms of one operator that a consumer takes; a field at its default is no limit.
+    """The form of one operator that a consumer supports; a field at its default is no limit.
 
-    ``constant``: the inputs that must be constants. ``ranks``: lowest and highest rank of the first
-    input. ``attributes``: allowed values by name; an absent attribute has the default of ONNX.
-    ``types``: element types of the first input. ``gaps``: an input may be absent before others.
-    ``newest``: the newest version of the operator. ``present``: optional inputs that must be there.
-    ``values``: allowed elements of a constant input. ``written`` and ``unwritten``: attributes that
-    the file must name, or must not name, though they have ONNX's default. ``samples``: an operand
-    may be a constant of several samples. ``otherwise``: another form that is taken as well.
+    ``constant``: the inputs that must be constants, by index. ``present``: optional inputs that
+    must be present. ``values``: allowed elements of a constant input, by index. ``gaps``: an
+    optional input may be missing before a present one. ``samples``: a constant operand may have a
+    batch of several samples. ``ranks``: lowest and highest rank of the first input. ``types``:
+    element types of the first input. ``attributes``: allowed values by name; a missing attribute
+    has ONNX's default. ``written`` and ``unwritten``: attributes that must or must not be in the
+    file, even with ONNX's default. ``newest``: the newest version of the operator. ``otherwise``:
+    another form that is supported as well.
     """
 
     constant: tuple[int, ...] = ()
@@ -39,7 +40,7 @@ class Takes:
 
 
 def takes(text: str, **forms: Takes) -> dict[str, Takes]:
-    """Return a table of operators: those named in ``text`` in any form, others in ``forms``."""
+    """Return ``Consumer.operators``: any form of the operators in ``text``, and ``forms``."""
     return {**dict.fromkeys(text.split(), Takes()), **forms}
 
 
@@ -47,17 +48,16 @@ def takes(text: str, **forms: Takes) -> dict[str, Takes]:
 class Consumer:
     """A program that reads ONNX files.
 
-    ``source``: the document, checker or measurement that the rows are from. ``opsets``: lowest and
-    highest ONNX opset. ``ir_version``: the highest version of the file format. ``operators``: what
-    it takes, by operator (``domain::Name`` for other domains); None for every operator of ONNX but
-    those ``refused``, a table from operator to the reason; such a consumer has no other limits.
-    ``types``: element types of values that are no constants. ``max_rank``: the most dims of a
-    value. ``fixed_sizes``: it takes no node with an open size. ``narrow_integers``: it computes in
-    int32, not int64. ``without``: passes of the default pipeline whose results it handles badly.
-    ``prefers``: passes, as pipeline text, that make the forms that it handles best.
-    ``is_onnx_runtime``: it computes the operators of ``runtime_defects.py`` wrong, so that others
-    replace them. ``defects``: what it is known to do badly, each with its source. ``at``: returns
-    the consumer as of a version, for ``NAME>=1.18``.
+    ``source``: the document, checker or measurement from which the limits are. ``opsets``: lowest
+    and highest ONNX opset. ``ir_version``: the highest version of the file format. ``operators``:
+    the supported form of each operator (``domain::Name`` for other domains), or None for all of
+    ONNX except ``refused``, a table from operator to reason. ``types``: element types of values
+    that are no constants. ``max_rank``: the most dims of a value. ``fixed_sizes``: it supports no
+    node with an open size. ``narrow_integers``: it computes int64 in int32. ``without``: passes of
+    the default pipeline whose results it handles badly. ``prefers``: passes, as pipeline text, that
+    make the forms that it handles best. ``is_onnx_runtime``: it computes the operators of
+    ``runtime_defects.py`` wrong, so that others replace them. ``defects``: known mistakes, each
+    with its source. ``at``: returns the consumer in a version, for ``NAME>=1.18``.
     """
 
     name: str

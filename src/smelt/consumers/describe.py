@@ -9,10 +9,10 @@ from smelt.consumers.find import ANY, OPSET_OF_WIDEST, consumers, find_consumers
 
 
 def describe_consumer(name: str) -> dict[str, Any]:
-    """Return what the consumer ``name`` takes, from which source, and its known defects.
+    """Return the limits of the consumer ``name``, their source, and its known defects.
 
-    ``operators`` is None if it takes all operators of ONNX but those ``refused``; else it maps each
-    operator to its limits in words, "" for none.
+    ``operators`` maps each supported operator to its limits in words ("" for none); it is None if
+    all operators of ONNX except ``refused`` are supported.
     """
     if name == ANY:
         return _describe_widest()
@@ -51,7 +51,7 @@ def _describe_widest() -> dict[str, Any]:
 
 
 def limits(form: Takes) -> str:
-    """Return the limits of one operator in words, "" if it is taken in every form."""
+    """Return the limits of one operator in words, "" if it is supported in every form."""
     words = _limits(form)
     return f"{words}, or {limits(form.otherwise)}" if form.otherwise is not None else words
 
@@ -83,7 +83,7 @@ def _limits(form: Takes) -> str:
 
 
 def _limits_of_all(consumer: Consumer) -> list[str]:
-    """Return the limits of all nodes in words."""
+    """Return in words the limits of ``consumer`` that apply to all operators."""
     limits_and_words = (
         (consumer.fixed_sizes, "fixed sizes"),
         (consumer.max_rank, f"at most {consumer.max_rank} dims"),

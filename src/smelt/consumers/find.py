@@ -1,4 +1,4 @@
-"""Find consumers by name: ``openvino``, ``onnxruntime>=1.18``, ``any``; several make one limit."""
+"""Find consumers by name: ``openvino``, ``onnxruntime>=1.18``, or ``any``."""
 
 from __future__ import annotations
 
@@ -26,17 +26,15 @@ def consumers() -> Mapping[str, Consumer]:
     """Return every consumer by name, in the order of names; each file of ``known`` holds one."""
     modules = modules_in("smelt.consumers.known")
     values = (value for module in modules for value in vars(module).values())
-    found_values = [value for value in values if isinstance(value, Consumer)]
-    return {
-        consumer.name: consumer for consumer in sorted(found_values, key=lambda item: item.name)
-    }
+    unsorted = {value.name: value for value in values if isinstance(value, Consumer)}
+    return dict(sorted(unsorted.items()))
 
 
 def find_consumers(text: str | Iterable[str]) -> Chosen:
-    """Return the consumers that ``text`` names, separated by commas.
+    """Return the common limits of the consumers that ``text`` names, separated by commas.
 
-    Raises UsageError E612 for an unknown name, or a version of a consumer that smelt knows
-    in one version only.
+    Raises UsageError E612 for an unknown name, for ``any`` with other names, and for a version of a
+    consumer that smelt knows in one version only.
     """
     written = text.split(",") if isinstance(text, str) else list(text)
     names = [name.strip() for name in written if name.strip()]

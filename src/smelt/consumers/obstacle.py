@@ -1,4 +1,4 @@
-"""The reasons for which a consumer does not support a node, and their remedies."""
+"""Find the nodes that a consumer does not support, with the reason and the remedy for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smelt.ir.partition import is_constant_node
 from smelt.ir.symbolic_dims.dims import binding_advice
 
 ELSEWHERE = "let another provider run it, or cut the model there (smelt extract)"
-"""The remedy for a node that no change of the model makes supported."""
+"""The remedy for a node for which no change of the model is known to help."""
 ANY_FORM = Takes()
 
 
@@ -31,9 +31,11 @@ class Obstacle(NamedTuple):
         return bool(self.why)
 
 
-TAKEN = Obstacle("", "")
+NO_OBSTACLE = Obstacle("", "")
 OPEN = Obstacle("its sizes must be fixed", "")
-"""The remedy names the dims of the model."""
+"""For nodes with open sizes. ``unsupported_nodes`` adds the remedy, which names the
+model's dims.
+"""
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,10 @@ class Outside:
     nodes: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return one line: the consumer, the operator, the first of the nodes, the reason and the
-        remedy.
-        """
+        """Return one line: consumer, operator, first node, number of others, reason, remedy."""
         more = f" and {len(self.nodes) - 1} more" if len(self.nodes) > 1 else ""
         where = f" {self.nodes[0]!r}{more}" if self.nodes else ""
-        return f"{self.consumer} does not take {self.operator}{where}: {self.why}; {self.remedy}"
+        return f"{self.consumer} does not support {self.operator}{where}: {self.why}; {self.remedy}"
 
     def to_json(self) -> dict[str, object]:
         """Return the fields as plain data."""
@@ -92,13 +92,13 @@ def key_of(node: ir.Node) -> str:
 def obstacle(
     consumer: Consumer, node: ir.Node, opset: int, *, of_sizes: bool = True, deep: bool = True
 ) -> Obstacle:
-    """Return the reason why ``consumer`` does not support ``node`` at ``opset``, or ``TAKEN``.
+    """Return why ``consumer`` does not support ``node`` at ``opset``, or ``NO_OBSTACLE``.
 
-    Without ``of_sizes``, open sizes are no reason; without ``deep``, neither are inner graphs,
-    whose nodes are judged one by one. The remedy is empty for open sizes.
+    ``of_sizes=False`` ignores open sizes; ``deep=False`` ignores inner graphs, whose nodes are
+    checked one by one. The remedy is empty for open sizes.
     """
     if is_constant_node(node):
-        return TAKEN
+        return NO_OBSTACLE
     key = key_of(node)
     refused = consumer.refused.get(key)
     if refused is not None:
@@ -116,12 +116,15 @@ def obstacle(
 
 
 def _misfit(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Obstacle:
-    """Return the first limit that ``node`` violates of the form that fits best, or ``TAKEN``."""
+    """Return the first limit that ``node`` violates, or ``NO_OBSTACLE``.
+
+    Of several supported forms, the limits are those of the form that it violates least.
+    """
     forms = [form]
     while forms[-1].otherwise is not None:
         forms.append(forms[-1].otherwise)
     misfits = min((list(_misfits(consumer, each, node, opset)) for each in forms), key=len)
-    return misfits[0] if misfits else TAKEN
+    return misfits[0] if misfits else NO_OBSTACLE
 
 
 def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iterator[Obstacle]:
@@ -145,7 +148,7 @@ def _misfits(consumer: Consumer, form: Takes, node: ir.Node, opset: int) -> Iter
 
 
 def _operands(form: Takes, node: ir.Node) -> Iterator[Obstacle]:
-    """Yield the obstacles of absent inputs and of inputs that are constants or are none."""
+    """Yield the obstacles of missing inputs, and of inputs that must or must not be constants."""
     inputs = dict(enumerate(node.inputs))
     for place in form.constant:
         value = inputs.get(place)
@@ -203,13 +206,13 @@ def _ranks(
 
 
 def _has_unknown_sizes(node: ir.Node) -> bool:
-    """True if the shape of an operand is not known in numbers."""
+    """True if the rank or a size of an operand is not known as a number."""
     values = (value for value in node.inputs if value is not None)
     return any(v.shape is None or any(type(dim) is not int for dim in v.shape) for v in values)
 
 
 def _plain_value(value: object) -> object:
-    """Return the value of an attribute with a tuple in place of a list, as tables write it."""
+    """Return the value of an attribute; a list becomes a tuple, as in the tables of consumers."""
     return tuple(value) if isinstance(value, list | tuple) else value
 
 

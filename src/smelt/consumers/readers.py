@@ -1,4 +1,4 @@
-"""The report about a written file: the consumers that support it, and obstacles for others."""
+"""The report about a written file: which consumers support it, and what others do not support."""
 
 from __future__ import annotations
 
@@ -28,8 +28,12 @@ class Readers:
 
     def lines(self) -> list[str]:
         """Return a sentence for each fact."""
-        whole = [f"taken whole by {', '.join(self.taken_by)}"] if self.taken_by else []
-        return [*whole, *map(str, self.outside), *(f"known of {defect}" for defect in self.defects)]
+        whole = [f"supported by {', '.join(self.taken_by)}"] if self.taken_by else []
+        return [
+            *whole,
+            *map(str, self.outside),
+            *(f"known defect of {defect}" for defect in self.defects),
+        ]
 
     def to_json(self) -> dict[str, object]:
         """Return the fields as plain data."""
@@ -40,12 +44,13 @@ class Readers:
         }
 
 
-def readers(model: ir.Model, asked: str = "") -> Readers:
-    """Return the report about ``model`` for the consumers that ``asked`` names.
+def readers(model: ir.Model, names_text: str = "") -> Readers:
+    """Return the report about ``model`` for the consumers in ``names_text``, the value of
+    ``--for``.
 
-    Without names, only the consumers that support the whole model are reported.
+    If it is empty, the report lists the consumers that support the whole model.
     """
-    requested = find_consumers(asked).consumers
+    requested = find_consumers(names_text).consumers
     if not requested:
         names = {key_of(node) for node in scope.nodes(model)}
         by_name = consumers().items()
@@ -57,9 +62,10 @@ def readers(model: ir.Model, asked: str = "") -> Readers:
 
 
 def _takes_all(consumer: Consumer, model: ir.Model, names: set[str]) -> bool:
-    """True if ``consumer`` takes every node; ``names`` are the operators of the model.
+    """True if ``consumer`` supports every node of ``model``, which has the operators ``names``.
 
-    Single nodes are checked only if the consumer has all operators, but limits their forms.
+    Operators are compared first. Nodes are checked one by one only if all operators are supported
+    and the consumer limits their forms.
     """
     opset = opset_of(model)
     if not consumer.opsets[0] <= opset <= consumer.opsets[1] or names & consumer.refused.keys():

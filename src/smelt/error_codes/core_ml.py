@@ -8,14 +8,14 @@ from smelt.error_codes.code import ErrorCode
 
 CODES: Mapping[str, ErrorCode] = {
     "E120": ErrorCode(
-        "an operator of Core ML is not read",
+        "an operator of Core ML that smelt cannot read",
         "A Core ML program uses operators that smelt cannot express in ONNX. All of them are "
         "reported together.",
         "convert the source model without them: docs/for-core-ml.md lists all operators",
     ),
     "E121": ErrorCode(
-        "a use of a Core ML operator is not read",
-        "The operator is read, but not with these parameters, element types or open sizes.",
+        "a use of a Core ML operator that smelt cannot read",
+        "smelt reads the operator, but not with these parameters, element types or open sizes.",
         "convert the source model as the message says",
     ),
     "E122": ErrorCode(

@@ -54,7 +54,7 @@ CODES: Mapping[str, ErrorCode] = {
         'smelt.trace(fn, "f32[B,8]", input_names=["x"], output_names={"out": "logits"})',
     ),
     "E109": ErrorCode(
-        "arguments that a function does not take",
+        "arguments that do not fit a function",
         "The inputs and static values do not fit the parameters of the function.",
         'smelt.trace(fn, "f32[B,8]", kwargs={"mask": "bool[B]"}, static={"train": False})',
     ),

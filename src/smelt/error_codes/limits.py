@@ -41,7 +41,7 @@ CODES: Mapping[str, ErrorCode] = {
         "a weight overflows float16",
         "The target computes in float16, whose largest number is 65504, and a constant of the "
         "model is larger.",
-        "--option keep=NODE leaves its reader in float32, --option precision=fp32 all of the model",
+        "--option keep=NODE keeps the node that reads it in float32, --option precision=fp32 all",
     ),
     "E407": ErrorCode(
         "an empty tensor",

@@ -20,7 +20,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E303": ErrorCode(
         "a cyclic graph",
-        "A value would be needed to compute itself.",
+        "A value depends on itself, directly or through other nodes.",
         "export the model again; ONNX graphs have no cycles",
     ),
     "E304": ErrorCode(

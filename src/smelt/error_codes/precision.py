@@ -15,8 +15,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E684": ErrorCode(
         "calibration data that cannot be used",
-        "The data hold NaN, no sample, or a single sample, so that no other is left to measure the "
-        "error on. Or the outputs of the model hold no numbers on these data.",
+        "The data contain NaN, have no sample, or have a single one, so that none is left to "
+        "measure the error on. Or the outputs of the model have no elements on these data.",
         "give at least two samples without NaN",
     ),
     "E685": ErrorCode(
@@ -42,20 +42,21 @@ CODES: Mapping[str, ErrorCode] = {
         "smelt optimize model.onnx --fp16 --io fp16 -o half.onnx",
     ),
     "E689": ErrorCode(
-        "a half type for a target that has its own way",
+        "a half type for a target with an option of its own",
         "The conversion makes an ONNX model for the targets onnx and ort. The target coreml has "
         "the option precision=fp16.",
         "--target ort",
     ),
     "E677": ErrorCode(
-        "nothing fits within the error",
-        "Each product alone, in its best form, exceeds the error that `--within` allows. No file "
-        "is written.",
+        "nothing can be quantized within the error",
+        "Even if a single operator is quantized, in the format that suits it best, the error "
+        "exceeds the limit of `--within`. No file is written.",
         "allow a larger error, as the message says",
     ),
     "E678": ErrorCode(
         "nothing to quantize",
-        "Products and Gathers with constant float32 weights get fewer bits. The model has none.",
+        "Only matrix products, convolutions and Gathers with constant float32 weights can be "
+        "quantized. The model has none.",
         "`smelt inspect` lists the operators",
     ),
     "E679": ErrorCode(

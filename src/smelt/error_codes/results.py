@@ -15,8 +15,9 @@ CODES: Mapping[str, ErrorCode] = {
     "E701": ErrorCode(
         "a pass changed a result",
         "With --verify each, smelt compares the results after each pass with the results before "
-        "it and with the results of the source. Here the error exceeds the error that the pass, "
-        "or all passes so far, declare. Passes that are declared exact are compared bit by bit.",
+        "it and with the results of the source. Here the error exceeds the error that the pass "
+        "declares, or that all passes so far declare together. Exact passes are compared bit by "
+        "bit.",
         "run the reproducer, which names the rewrite; remove the pass until it is corrected",
     ),
     "E702": ErrorCode(

@@ -50,7 +50,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E664": ErrorCode(
         "nothing to measure",
-        "The target does not choose by measured costs.",
+        "The target does not choose among equivalent operators by measured costs.",
         "smelt tune --target ort -o costs.json",
     ),
     "E670": ErrorCode(

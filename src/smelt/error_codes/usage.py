@@ -105,7 +105,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E637": ErrorCode(
         "arguments that contradict each other",
-        "Two arguments cannot both hold, such as two models from one standard input.",
+        "Two arguments exclude each other, such as two models from one standard input.",
         "`smelt COMMAND --help`",
     ),
     "E638": ErrorCode(

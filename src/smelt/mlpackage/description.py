@@ -1,4 +1,7 @@
-"""The messages of a package's interface: described inputs, outputs and states."""
+"""Write the interface of a package, its inputs, outputs and states, as protobuf messages.
+
+A message is a dict of fields, which ``wire.encode`` turns into bytes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from smelt.mlpackage.program import Feature, Image, Interface, MultiArray, Packa
 
 
 def description(package: Package) -> dict[str, Any]:
-    """Return the described interface: of the only function, or of each function by name."""
+    """Return the message ``ModelDescription``: interfaces of all functions, and metadata.
+
+    The interface of an only function called ``main`` is in the message itself.
+    """
     fields: dict[str, Any] = {}
     if list(package.interfaces) == ["main"]:
         fields |= _interface(package.interfaces["main"])
@@ -26,7 +32,7 @@ def description(package: Package) -> dict[str, Any]:
 
 
 def _interface(interface: Interface) -> dict[str, Any]:
-    """Return the described inputs, outputs and states."""
+    """Return the fields of one function's inputs, outputs and states; empty lists are left out."""
     fields = {
         "input": [_feature(each) for each in interface.inputs],
         "output": [_feature(each) for each in interface.outputs],
@@ -36,7 +42,7 @@ def _interface(interface: Interface) -> dict[str, Any]:
 
 
 def _feature(feature: Feature, *, state: bool = False) -> dict[str, Any]:
-    """Return the message of one described feature."""
+    """Return the message of one input or output, or with ``state`` of a state."""
     kind = feature.type
     assert kind is not None
     if isinstance(kind, Image):
@@ -81,5 +87,5 @@ def _image(image: Image) -> dict[str, Any]:
 
 
 def _range(bounds: tuple[int, int]) -> dict[str, int]:
-    """Return the message of lower and upper bound."""
+    """Return the message of a range of sizes."""
     return {"lowerBound": bounds[0], "upperBound": bounds[1]}

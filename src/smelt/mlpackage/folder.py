@@ -1,4 +1,4 @@
-"""The files of an ``.mlpackage``: manifest, model and weight files, all inside its folder."""
+"""Find and read the files of an ``.mlpackage`` folder; paths that leave the folder are refused."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MANIFEST = "Manifest.json"
 MAX_MANIFEST = 1 << 20
 """The most bytes of a manifest that is read; coremltools writes about 600."""
 MAX_MODEL = 2**31 - 1
-"""Bytes of a protobuf."""
+"""The most bytes of a protobuf message."""
 MODEL_FOLDER = "@model_path/"
-"""Begins the names of weight files: the folder of the model file."""
+"""The prefix of weight files' names in a program; it stands for the folder of the model file."""
 
 Data = bytes | mmap.mmap
 
@@ -40,19 +40,22 @@ def model_file(package: Path) -> Path:
     return inside(package / "Data", root, "the manifest")
 
 
-def inside(folder: Path, name: Any, told_by: str) -> Path:
-    """Return the file ``name`` of ``folder``; raises InvalidModel E313 if it lies elsewhere."""
+def inside(folder: Path, name: Any, named_by: str) -> Path:
+    """Return the path of the file ``name`` in ``folder``; raises InvalidModel E313 if it leaves it.
+
+    ``named_by`` says in the error which part of the package has the name.
+    """
     usable = isinstance(name, str) and name and "\0" not in name
     path = folder / name if usable else folder
     try:
-        found = path.resolve()
-        fits = usable and found != folder.resolve() and found.is_relative_to(folder.resolve())
+        resolved, root = path.resolve(), folder.resolve()
+        is_inside = usable and resolved != root and resolved.is_relative_to(root)
     except (OSError, RuntimeError):
-        fits = False
-    if not fits:
+        is_inside = False
+    if not is_inside:
         raise InvalidModel(
             "E313",
-            f"{told_by} names a file outside of the package",
+            f"{named_by} names a file outside of the package",
             at=repr(name)[:200],
             why="a package is read only from files inside its own folder",
             fix="save the package again",
@@ -70,13 +73,13 @@ def read_file(path: Path, most: int = MAX_MODEL) -> bytes:
 
 
 class WeightFiles:
-    """The weight files beside a model, mapped when they are first read.
+    """The weight files of a package, memory-mapped when they are first read.
 
     ``folder`` is the folder of the model file, None for a model that was given as bytes.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Begin with no file open."""
+        """Open no file yet."""
         self.folder = folder
         self._open: dict[str, Data] = {}
 
@@ -96,7 +99,7 @@ class WeightFiles:
 
 
 def _mapped(path: Path) -> Data:
-    """Return the bytes of ``path``, read when they are accessed."""
+    """Return the file ``path`` memory-mapped, or ``b""`` if it is empty; raises E609."""
     _check_file(path, None)
     try:
         with path.open("rb") as file:

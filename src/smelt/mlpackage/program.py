@@ -1,4 +1,7 @@
-"""A MIL program and its package as plain data, for the writer and the reader."""
+"""Dataclasses of a program in MIL, Core ML's language, and of its package.
+
+``read.py`` makes them from files, ``write.py`` makes files from them.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ class Element(IntEnum):
     def numpy(self) -> np.dtype[Any]:
         """The NumPy type of an array of such elements.
 
-        Integers of fewer than 8 bits stand as int8 or uint8, one element a byte. Types that NumPy
-        lacks (bfloat16, float8) stand as their bits, uint16 or uint8.
+        Integers of fewer than 8 bits are held as int8 or uint8, one in each byte. Types that NumPy
+        lacks (bfloat16, float8) are held as their bits, uint16 or uint8.
         """
         kind: np.dtype[Any] = np.dtype(_NUMPY.get(self, _SUB_BYTE_NUMPY.get(self, np.uint8)))
         return kind
@@ -86,8 +89,10 @@ _BITS = {
 
 @dataclass(frozen=True)
 class TensorType:
-    """A tensor; a scalar has no dims. A dim is None if its size is unknown; ``dims`` is None for an
-    unknown rank."""
+    """The type of a tensor.
+
+    A dim is None if its size is unknown; ``dims`` is None for an unknown rank, ``()`` for a scalar.
+    """
 
     element: Element
     dims: tuple[int | None, ...] | None = ()
@@ -130,10 +135,10 @@ ValueType = TensorType | ListType | TupleType | DictionaryType | StateType
 class Constant:
     """A constant of the program.
 
-    ``value``: of a tensor, a NumPy array with the dims of ``type`` and the dtype
-    ``type.element.numpy`` (strings: an array of str, or a str for a scalar). Of a list or tuple, a
-    list of Constants. Of a dictionary, a list of pairs of Constants. ``in_file``: its bytes stand
-    in the weight file, not in the program.
+    ``value`` depends on ``type``: for a tensor, a NumPy array of the dtype ``type.element.numpy``
+    (for strings an array of str, or a str for a scalar); for a list or tuple, a list of Constants;
+    for a dictionary, a list of pairs of Constants. ``in_file`` is True if the bytes are in the
+    weight file, not in the program.
     """
 
     type: ValueType
@@ -150,14 +155,16 @@ class Named:
 
 
 Argument = str | Constant
-"""An argument of an operation: the name of a value, or a constant that stands in place."""
+"""An argument of an operation: the name of a value, or a constant."""
 
 
 @dataclass
 class Operation:
-    """One operation. ``inputs`` maps the name of a parameter to its arguments, which are several
-    only for variadic parameters such as ``values`` of concat. A const has its value in
-    ``attributes["val"]``."""
+    """One operation of the operator ``type``.
+
+    ``inputs`` maps a parameter to its arguments: one, or several for a variadic parameter such as
+    ``values`` of concat. A ``const`` operation has its value in ``attributes["val"]``.
+    """
 
     type: str
     inputs: Mapping[str, Sequence[Argument]] = field(default_factory=dict)
@@ -168,7 +175,10 @@ class Operation:
 
 @dataclass
 class Block:
-    """Operations in order. ``outputs`` are the names of values of this block or around it."""
+    """Operations in order of execution.
+
+    ``outputs`` are names of values of this block or of a block around it.
+    """
 
     operations: Sequence[Operation] = ()
     outputs: Sequence[str] = ()
@@ -178,8 +188,7 @@ class Block:
 
 @dataclass
 class Function:
-    """A function. ``blocks`` has one body an opset, such as ``CoreML7``; ``opset`` names the one
-    that runs."""
+    """A function. ``blocks`` has a body for each opset, such as ``CoreML7``; ``opset`` chooses."""
 
     inputs: Sequence[Named]
     opset: str
@@ -222,10 +231,10 @@ class Color(IntEnum):
 
 @dataclass(frozen=True)
 class MultiArray:
-    """A multi-array of the interface. ``shape`` is the default, empty if it is not declared.
+    """The type of an input or output that is an array. ``shape`` is its default, or empty.
 
-    At most one is set: ``ranges`` has lower and upper bound of each dim (-1: no upper bound),
-    ``enumerated`` all permitted shapes.
+    At most one of two fields is set: ``ranges`` has a lower and an upper bound for each dim (-1: no
+    upper bound), ``enumerated`` lists all permitted shapes.
     """
 
     element: ArrayElement
@@ -236,8 +245,10 @@ class MultiArray:
 
 @dataclass(frozen=True)
 class Image:
-    """An image of the interface; ``ranges`` bounds width and height, ``enumerated`` lists all
-    permitted (width, height)."""
+    """The type of an input or output that is an image.
+
+    ``ranges`` has the bounds of width and of height, ``enumerated`` all permitted (width, height).
+    """
 
     width: int
     height: int
@@ -248,8 +259,10 @@ class Image:
 
 @dataclass(frozen=True)
 class Feature:
-    """An input, output or state of a function. ``type`` is None for a type that no ML Program
-    of tensors has, such as a dictionary of a classifier."""
+    """The description of an input, output or state of a function.
+
+    ``type`` is None for a type other than arrays and images, such as a classifier's dictionary.
+    """
 
     name: str
     type: MultiArray | Image | None
@@ -270,10 +283,10 @@ class Interface:
 class Package:
     """An ``.mlpackage``.
 
-    ``interfaces`` describes each function by name; a package with one function has it as
-    ``main``. ``specification_version`` is 6, 7, 8, 9 for iOS 15, 16, 17, 18. ``metadata`` has
-    ``shortDescription``, ``versionString``, ``author``, ``license``; ``user_defined`` texts of
-    tools.
+    ``interfaces`` describes each function by name; the only function of a package is ``main``.
+    ``specification_version`` is 6, 7, 8, 9 for iOS 15, 16, 17, 18. ``metadata`` has
+    ``shortDescription``, ``versionString``, ``author``, ``license``; ``user_defined`` holds texts
+    that other tools added.
     """
 
     specification_version: int

@@ -1,4 +1,7 @@
-"""Read the files of Core ML: an ``.mlpackage`` or an ``.mlmodel`` to a Package."""
+"""Read the files of Core ML, an ``.mlpackage`` or an ``.mlmodel``, as a Package.
+
+``Fields`` is a decoded protobuf message, a dict of fields. ``files`` has the weights.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,10 @@ MAIN = "main"
 def read_package(source: Path | bytes) -> Package:
     """Return the package in a folder, in a model file, or in the bytes of a model file.
 
-    Weights are mapped, not copied. Raises InvalidModel E301 for bytes that are no message, E302 for
-    a message that describes no program, E312 for absurd nesting, E313 and E314 for weight files
-    that lie elsewhere or lack a weight; ResourceLimit E501 and E503; UsageError E609 for a file
-    that cannot be read; Unsupported E122 for the types of models that are no ML Program.
+    Weights are memory-mapped, not copied. Raises InvalidModel E301 for bytes that are no message,
+    E302 for a message that describes no program, E312 for absurd nesting, E313 for files outside of
+    the package, E314 for missing weights; ResourceLimit E501 and E503 for absurd sizes; UsageError
+    E609 for a file that cannot be read; Unsupported E122 for a model that is no ML Program.
     """
     if isinstance(source, bytes):
         data, folder = source, None
@@ -97,7 +100,7 @@ def _other_model(fields: Fields) -> Exception:
 
 
 def _program(fields: Fields, files: WeightFiles) -> Program:
-    """Return the program."""
+    """Return the program in a ``Program`` message; raises E302 for a function without a body."""
     functions = {
         name: Function(
             inputs=[_named(each) for each in item.get("inputs", ())],
@@ -142,7 +145,7 @@ def _operation(fields: Fields, files: WeightFiles) -> Operation:
 
 
 def _argument(fields: Fields, files: WeightFiles) -> Argument:
-    """Return an argument: a name, or a constant in place."""
+    """Return an argument: the name of a value, or a constant."""
     if "value" in fields:
         return constant_of(fields["value"], files)
     name: str = fields.get("name", "")
@@ -160,12 +163,12 @@ def _named(fields: Fields) -> Named:
 
 
 def _interface(fields: Fields, *lists: str) -> Interface:
-    """Return the described inputs, outputs and states."""
+    """Return an interface; ``lists`` names the fields of inputs, outputs and states."""
     return Interface(*([_feature(each) for each in fields.get(name, ())] for name in lists))
 
 
 def _feature(fields: Fields) -> Feature:
-    """Return one described input, output or state."""
+    """Return the description of an input, output or state; raises E302 for unknown numbers."""
     kind = fields.get("type", {})
     array = kind.get("multiArrayType", kind.get("stateType", {}).get("arrayType"))
     image = kind.get("imageType")
@@ -186,12 +189,12 @@ def _feature(fields: Fields) -> Feature:
 
 
 def _numbers(fields: Fields, name: str = "shape") -> tuple[int, ...]:
-    """Return a packed field of integers."""
+    """Return the field ``name``, a packed array of integers, as a tuple."""
     return tuple(np.asarray(fields.get(name, ()), np.int64).tolist())
 
 
 def _ranges(items: list[Fields]) -> tuple[tuple[int, int], ...]:
-    """Return lower and upper bounds."""
+    """Return each range of sizes as (lower, upper)."""
     return tuple((item.get("lowerBound", 0), item.get("upperBound", 0)) for item in items)
 
 

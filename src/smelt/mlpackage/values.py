@@ -1,4 +1,4 @@
-"""Constants of a MIL program, from the messages that hold them or from the weight file."""
+"""Read the types and constants of a MIL program from its messages and the weight file."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from smelt.mlpackage.weights import ALIGNMENT, SENTINEL, STORED, unpack
 Fields = dict[str, Any]
 
 MAX_ELEMENTS = 1 << 40
-"""Elements of one tensor; more is a damaged or hostile file."""
+"""The most elements of a tensor; a file with more is damaged or hostile."""
 MAX_DIM = (1 << 31) - 1
+"""The largest size of a dim."""
 
 RECORD = struct.Struct("<IIQQ")
 """Sentinel, element type, size in bytes and offset of the data of one weight."""
@@ -86,7 +87,7 @@ def _dim(fields: Fields) -> int | None:
 
 
 def constant_of(fields: Fields, files: WeightFiles) -> Constant:
-    """Return the constant in a ``Value`` message, whose bytes may stand in one of ``files``."""
+    """Return the constant in a ``Value`` message; its bytes are in the message or in ``files``."""
     kind = type_of(fields.get("type", {}))
     if "blobFileValue" in fields:
         place = fields["blobFileValue"]
@@ -94,14 +95,14 @@ def constant_of(fields: Fields, files: WeightFiles) -> Constant:
             raise damaged("a value in the weight file has no tensor type of known sizes")
         value = _stored(kind, place.get("fileName", ""), place.get("offset", 0), files)
         return Constant(kind, value, in_file=True)
-    held = fields.get("immediateValue", {})
+    content = fields.get("immediateValue", {})
     if isinstance(kind, TensorType):
-        return Constant(kind, _immediate(kind, held.get("tensor", {})))
+        return Constant(kind, _immediate(kind, content.get("tensor", {})))
     if isinstance(kind, ListType | TupleType):
-        items = held.get("list", held.get("tuple", {})).get("values", ())
+        items = content.get("list", content.get("tuple", {})).get("values", ())
         return Constant(kind, [constant_of(item, files) for item in items])
     if isinstance(kind, DictionaryType):
-        pairs = held.get("dictionary", {}).get("values", ())
+        pairs = content.get("dictionary", {}).get("values", ())
         entries = [
             (constant_of(each.get("key", {}), files), constant_of(each.get("value", {}), files))
             for each in pairs
@@ -143,7 +144,7 @@ def _immediate(kind: TensorType, fields: Fields) -> Any:
 def _from_bytes(data: Any, element: Element, count: int) -> np.ndarray:
     """Return ``count`` elements that are packed in ``data``, the lowest bits first."""
     if element.bits == 0:
-        raise damaged("texts do not stand in bytes")
+        raise damaged("a constant of texts is stored as bytes")
     needed = -(-count * element.bits // 8)
     if len(data) != needed:
         raise damaged(f"a constant of {needed} bytes holds {len(data)}")
@@ -151,7 +152,7 @@ def _from_bytes(data: Any, element: Element, count: int) -> np.ndarray:
 
 
 def _stored(kind: TensorType, name: str, offset: int, files: WeightFiles) -> np.ndarray:
-    """Return the array whose record stands at ``offset`` of the file ``name``.
+    """Return the array whose record is at ``offset`` in the weight file ``name``.
 
     Raises InvalidModel E314 for a record that is missing, of another type or size, or whose data
     lie outside of the file.
@@ -186,6 +187,6 @@ def _stored(kind: TensorType, name: str, offset: int, files: WeightFiles) -> np.
 
 
 def damaged(why: str) -> InvalidModel:
-    """Return error E302 for a program whose bytes make no sense."""
+    """Return error E302: the file cannot be read as a program, because of ``why``."""
     fix = "copy the file again, or save the model again"
     return InvalidModel("E302", "the Core ML model cannot be read", why=why, fix=fix)

@@ -1,7 +1,7 @@
 """The weight file of a package: records of arrays, each aligned to 64 bytes.
 
     file     count u32, version u32 = 2, zeros up to byte 64, then the records
-    record   sentinel 0xDEADBEEF u32, element u32, bytes u64, place of the data u64, padding bits
+    record   sentinel 0xDEADBEEF u32, element u32, bytes u64, offset of the data u64, padding bits
              u64, zeros up to 64 bytes; then the data, padded with zeros to a multiple of 64 bytes
 
 All numbers are little-endian. Elements of less than 8 bits are packed, the first in the lowest
@@ -47,7 +47,7 @@ STORED = {
 
 
 def pack(array: np.ndarray, element: Element) -> bytes:
-    """Return the bytes of ``array`` with elements of less than 8 bits packed."""
+    """Return the bytes of ``array`` in the file, with elements of less than 8 bits packed."""
     bits = element.bits
     if bits >= 8:
         flat = np.ascontiguousarray(array, element.numpy)
@@ -58,7 +58,7 @@ def pack(array: np.ndarray, element: Element) -> bytes:
 
 
 def unpack(data: bytes | memoryview, element: Element, count: int) -> np.ndarray:
-    """Return ``count`` elements of packed ``data``, flat; signed ones with their sign."""
+    """Return ``count`` elements of packed ``data`` as a flat array; int4 is sign-extended."""
     bits = element.bits
     if bits >= 8:
         array = np.frombuffer(data, element.numpy.newbyteorder("<"), count)
@@ -71,16 +71,20 @@ def unpack(data: bytes | memoryview, element: Element, count: int) -> np.ndarray
 
 
 class WeightFile:
-    """The records of one weight file, in order; equal arrays have one record."""
+    """The records of one weight file, in order; equal arrays have one record.
+
+    ``size`` is the number of bytes so far. Records are written by ``pieces``, not kept as bytes.
+    """
 
     def __init__(self) -> None:
+        """Begin with the header alone."""
         self.size = ALIGNMENT
         self._records: list[tuple[Element, np.ndarray, int]] = []
         self._known: dict[tuple[Element, bytes], int] = {}
         self._by_identity: dict[tuple[Element, int], tuple[np.ndarray, int]] = {}
 
     def add(self, array: np.ndarray, element: Element) -> int:
-        """Return the offset of the record of ``array``, which is new unless it is there already."""
+        """Return the offset of the record of ``array``; a record is added unless one is equal."""
         identity = element, id(array)
         if identity in self._by_identity:
             return self._by_identity[identity][1]

@@ -1,8 +1,8 @@
-"""Protobuf's wire format, in both directions, driven by ``schema.MESSAGES``.
+"""Encode and decode protobuf messages, whose fields ``schema.MESSAGES`` lists.
 
 A message is a dict from field names to values: int, bool, str, bytes, a NumPy array for a packed
-field, a list for a repeated field, a dict for a map or a message. A message that is already encoded
-may stand as bytes. A missing field has its default; of alternatives, only the present one is a key.
+field, a list for a repeated field, a dict for a map or a message. When encoding, an inner message
+may also be bytes. A missing field has its default; of alternatives, only the present one is a key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class MalformedMessage(ValueError):
 
 
 def varint(number: int) -> bytes:
-    """Return ``number`` in base 128, least digit first; a negative number takes ten bytes."""
+    """Return ``number`` as a protobuf varint: base 128, least digit first, high bit for "more"."""
     if 0 <= number < 128:
         return _SMALL[number]
     number &= (1 << 64) - 1
@@ -64,7 +64,7 @@ def encode(message: str, fields: Message) -> bytes:
 
 
 def _tag(number: int, wire_type: int) -> bytes:
-    """Return the tag before a field."""
+    """Return the tag that begins a field: its number and how its value is encoded."""
     return varint(number << 3 | wire_type)
 
 
@@ -136,7 +136,7 @@ _BY_NUMBER = {name: {field.number: field for field in fields} for name, fields i
 
 
 def _read_varint(view: memoryview, at: int) -> tuple[int, int]:
-    """Return the number at ``at`` and the place after it."""
+    """Return the varint at offset ``at``, and the offset after it."""
     number = shift = 0
     while at < len(view) and shift < 70:
         byte = view[at]
@@ -149,7 +149,7 @@ def _read_varint(view: memoryview, at: int) -> tuple[int, int]:
 
 
 def _read_value(view: memoryview, at: int, wire_type: int) -> tuple[int | memoryview, int]:
-    """Return the value at ``at``, a number or the bytes, and the place after it."""
+    """Return the value at offset ``at``, a number or bytes, and the offset after it."""
     if wire_type == VARINT:
         return _read_varint(view, at)
     if wire_type == LENGTH:
@@ -164,7 +164,10 @@ def _read_value(view: memoryview, at: int, wire_type: int) -> tuple[int | memory
 
 
 def _store(fields: dict[str, Any], field: Field, value: int | memoryview, message: str) -> None:
-    """Add one decoded ``field`` to ``fields``."""
+    """Decode ``value`` and store it in ``fields``; repeated and packed fields are appended.
+
+    ``message`` names the type of the message in errors.
+    """
     name, kind = field.name, field.kind
     if field.repeated == "map":
         entry = _entry(kind, _bytes(value, message, name))
@@ -179,7 +182,7 @@ def _store(fields: dict[str, Any], field: Field, value: int | memoryview, messag
 
 
 def _entry(kind: str, data: memoryview) -> tuple[str, Any]:
-    """Return key and value of a map entry."""
+    """Return key and value of a map entry, a message with the fields 1 (key) and 2 (value)."""
     key, item, at = "", _decode(kind, b"") if kind in MESSAGES else "", 0
     while at < len(data):
         tag, at = _read_varint(data, at)
@@ -230,7 +233,7 @@ def _decode_packed(kind: str, value: int | memoryview) -> np.ndarray:
 
 
 def _varints(data: memoryview) -> list[int]:
-    """Return all numbers of a packed array."""
+    """Return all varints of a packed array."""
     numbers, at = [], 0
     while at < len(data):
         number, at = _read_varint(data, at)

@@ -44,6 +44,7 @@ class PackageFiles:
     """The files of ``package``: the model's bytes, and the weights as an iterator of pieces."""
 
     def __init__(self, package: Package) -> None:
+        """Encode the program, and place the weights in their file; no weight is copied yet."""
         self.package = package
         self._weights = WeightFile()
         writer = _Writer(self._weights)
@@ -106,6 +107,7 @@ class _Writer:
     """Turns the dataclasses of a package into messages; large constants go to ``weights``."""
 
     def __init__(self, weights: WeightFile) -> None:
+        """Start with the weight file to which constants with ``in_file`` are added."""
         self._weights = weights
 
     def model(self, package: Package) -> bytes:
@@ -173,7 +175,7 @@ class _Writer:
     def _attributed(
         self, fields: dict[str, Any], attributes: Mapping[str, Constant]
     ) -> dict[str, Any]:
-        """Return ``fields`` with the attributes, if there are any."""
+        """Add ``attributes`` to ``fields``, if there are any, and return ``fields``."""
         if attributes:
             fields["attributes"] = {name: self._value(each) for name, each in attributes.items()}
         return fields
@@ -190,7 +192,7 @@ class _Writer:
         return encode("Value", {"type": _type(kind), "immediateValue": self._immediate(constant)})
 
     def _immediate(self, constant: Constant) -> dict[str, Any]:
-        """Return the message of a value that stands in the program."""
+        """Return the message of a constant that is stored in the program."""
         kind = constant.type
         if isinstance(kind, TensorType):
             return {"tensor": _tensor(constant.value, kind.element)}
@@ -249,7 +251,7 @@ def _type(kind: ValueType) -> bytes:
 
 
 def _type_fields(kind: ValueType) -> dict[str, Any]:
-    """Return the fields of a type, one alternative."""
+    """Return the fields of a type: one key, which names the alternative."""
     if isinstance(kind, TensorType):
         dims = kind.dims
         rank = -1 if dims is None else len(dims)

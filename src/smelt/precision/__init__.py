@@ -1,1 +1,1 @@
-"""Choose the bits of each value by measured ranges and measured errors."""
+"""Choose the precision of each value, int4, int8, a half type or float32, by measured errors."""

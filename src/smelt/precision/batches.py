@@ -1,4 +1,8 @@
-"""Cut samples into runs of a few rows, where the rows of the model do not depend on each other."""
+"""Split samples into runs of a few rows if the model computes each row independently.
+
+A sample is the input of one run. If its first dim is a batch, its rows can be run in parts, and
+each row counts as a sample of calibration data.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +26,27 @@ BATCH = 8
 """The most rows of one run if the batch size is open."""
 
 TOLERANCE = 1e-3
-"""The largest difference of a row alone, relative to the largest number of the output."""
+"""The largest allowed difference between a part of a batch run alone and in the whole batch.
+
+It is relative to the largest number of the output."""
 
 
 class Batches:
-    """Cuts the samples of ``model``.
+    """Splits the samples of ``model`` along the batch, if there is one.
 
-    The first dim is a batch if it is the only open first dim of inputs, and if two parts of a
-    sample, run alone, give the rows of the whole. A time axis does not: its rows read each other.
+    The first dim is a batch if all open first dims of inputs are the same symbol, and if two parts
+    of a sample, run alone, give the same rows as the whole. So a time axis is no batch.
     """
 
     def __init__(self, model: ir.Model) -> None:
+        """Find the inputs that may have a batch; the model runs only when ``cut`` needs it."""
         self._model = model
         self._cut = _open_first(interface_of(model).inputs)
 
     def cut(self, values: Sample, parts: int) -> list[tuple[Sample, int]]:
-        """Return ``values`` in at least ``parts`` runs of at most ``BATCH`` rows, with their rows.
+        """Return ``values`` split into at least ``parts`` runs of at most ``BATCH`` rows.
 
-        A sample whose rows depend on each other stays whole and counts as one row.
+        Each run comes with its number of rows. A sample without a batch stays one run of one row.
         """
         count = self._rows(values)
         if count is None or not self._has_batch(values, count):
@@ -53,7 +60,7 @@ class Batches:
         ]
 
     def _rows(self, values: Sample) -> int | None:
-        """Return the number of rows that all cut inputs share, None without."""
+        """Return the number of rows of all inputs with a batch; None if it differs, or without."""
         pairs = zip(values, self._cut, strict=True)
         sizes = {len(value) for value, cut in pairs if cut and isinstance(value, np.ndarray)}
         return sizes.pop() if len(sizes) == 1 else None
@@ -66,21 +73,21 @@ class Batches:
         ]
 
     def _has_batch(self, values: Sample, count: int) -> bool:
-        """True if the model computes each row of ``values`` by itself, as it does for a batch.
+        """True if the first dim of ``values`` is a batch, tested on the first sample with rows.
 
-        The first sample of several rows decides for all. A sample of one row counts as a batch.
+        A sample of one row counts as a batch.
         """
         if count < 2:
             return True
-        if self._found is None:
+        if self._is_batch is None:
             few = min(count, BATCH)
-            self._found = self._rows_are_apart(self._part(values, 0, few), few)
-        return self._found
+            self._is_batch = self._rows_are_independent(self._part(values, 0, few), few)
+        return self._is_batch
 
-    _found: bool | None = None
+    _is_batch: bool | None = None
 
-    def _rows_are_apart(self, values: Sample, count: int) -> bool:
-        """True if the outputs of two parts of ``values`` are the rows of the outputs of all."""
+    def _rows_are_independent(self, values: Sample, count: int) -> bool:
+        """True if two halves of ``values``, run alone, give the same rows as all ``values``."""
         middle = count // 2
         try:
             whole, first, second = (
@@ -98,7 +105,7 @@ class Batches:
 
 
 def _are_rows(whole: Value, first: Value, second: Value) -> bool:
-    """True if ``whole`` is ``first`` above ``second``, but for rounding."""
+    """True if ``whole`` is ``first`` and ``second`` concatenated along axis 0, but for rounding."""
     arrays = [each for each in (whole, first, second) if isinstance(each, np.ndarray)]
     if len(arrays) < 3 or not all(each.ndim for each in arrays):
         return False
@@ -115,7 +122,11 @@ def _are_rows(whole: Value, first: Value, second: Value) -> bool:
 
 
 def _open_first(inputs: Sequence[Port]) -> tuple[bool, ...]:
-    """Return which inputs have the open first dim; all False if there are none or several."""
+    """Return for each input whether its first dim is open.
+
+    All are False if the first dims are different symbols, or if the symbol is also the size of
+    another axis, since it is no batch then.
+    """
     first = [_first_dim(port) for port in inputs]
     names = {name for name in first if name is not None}
     inside = {
@@ -130,7 +141,7 @@ def _open_first(inputs: Sequence[Port]) -> tuple[bool, ...]:
 
 
 def _first_dim(port: Port) -> str | None:
-    """Return the name of the open first dim of ``port``, None if it has none."""
+    """Return the symbol of the first dim of ``port``; None if it is fixed or missing."""
     if port.kind != "tensor" or not port.shape or not isinstance(port.shape[0], ir.SymbolicDim):
         return None
     return port.shape[0].value

@@ -1,4 +1,5 @@
-"""The inputs on which a model is calibrated, and the held-apart inputs that measure its error.
+"""The inputs on which a model is calibrated, and the held-out inputs on which its error is
+measured.
 
 Data come as files, folders, arrays or mappings from names to arrays. Without data, inputs are drawn
 at random, and ``Data.note`` says so.
@@ -31,26 +32,26 @@ Source: TypeAlias = "str | Path | np.ndarray | Mapping[str, Any] | Iterable[Any]
 """A file, a folder, an array for the only input, arrays by input name, or several of these."""
 
 FEWEST = 2
-"""The fewest samples that can be split: one to calibrate on, and one held apart."""
+"""The fewest samples that can be split: one to calibrate on, and one held out."""
 
 DRAWN: tuple[Mode, ...] = ("normal", "wide", "sparse")
 """The distributions of drawn inputs; each is drawn for calibration and again to measure errors."""
 
 SEED_DISTANCE = 1000
-"""What the seed of the held-apart drawn inputs adds to the seed of those for calibration."""
+"""The difference between the seeds of random held-out inputs and of those for calibration."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Samples for calibration, and held-apart samples on which errors are measured.
+    """Samples for calibration, and held-out samples on which errors are measured.
 
-    ``held_rows`` are the positions of the held-apart rows among all ``total_rows`` of the data, by
+    ``held_rows`` are the positions of the held-out rows among all ``total_rows`` of the data, by
     which labels are found. Both are empty for ``drawn`` data, which are random. ``note`` tells
     users in a sentence where the data are from.
     """
 
     calibration: tuple[Sample, ...]
-    held_apart: tuple[Sample, ...]
+    held_out: tuple[Sample, ...]
     note: str
     held_rows: tuple[int, ...] = ()
     total_rows: int = 0
@@ -67,10 +68,10 @@ def calibration_data(
 ) -> Data:
     """Return the data in ``source`` for ``model``, split in two; ``held`` gives the second part.
 
-    Without ``held``, each second run of ``source`` is held apart. An array whose first dim is a
-    batch holds one sample a row, otherwise one sample. Without ``source``, inputs are
-    drawn at random at the sizes ``dims``. Raises UsageError E632 for names, types or shapes that
-    the model does not take, E617 for unreadable files, E684 for NaN or too few samples.
+    Without ``held``, each second run of ``source`` is held out. If the first dim of an array is a
+    batch, each row is a sample; else the array is one sample. Without ``source``, inputs are drawn
+    at random at the sizes ``dims``. Raises UsageError E632 for names, types or shapes that do not
+    fit the model, E617 for unreadable files, E684 for NaN or too few samples.
     """
     if source is None:
         return drawn_data(model, dims=dims, seed=seed)
@@ -79,11 +80,12 @@ def calibration_data(
     runs = _runs_of(interface, batches, source)
     total = sum(count for _, count in runs)
     if held is not None:
-        apart = _runs_of(interface, batches, held)
-        rows = sum(count for _, count in apart)
+        held_runs = _runs_of(interface, batches, held)
+        rows = sum(count for _, count in held_runs)
         note = f"calibrated on {_counted(total)}, error measured on {_counted(rows)} of their own"
         samples = tuple(sample for sample, _ in runs)
-        return Data(samples, tuple(sample for sample, _ in apart), note, tuple(range(rows)), rows)
+        held_out = tuple(sample for sample, _ in held_runs)
+        return Data(samples, held_out, note, tuple(range(rows)), rows)
     if len(runs) < FEWEST:
         raise UsageError(
             "E684",
@@ -110,7 +112,7 @@ def drawn_data(model: ir.Model, *, dims: Dims | None = None, seed: int = 0) -> D
 
 
 def held_labels(data: Data, labels: np.ndarray) -> np.ndarray:
-    """Return the labels of the held-apart rows; ``labels`` has one for each row of the data.
+    """Return the labels of the held-out rows; ``labels`` has one for each row of the data.
 
     Raises UsageError E685 if the number of labels is not that of the rows.
     """
@@ -119,14 +121,14 @@ def held_labels(data: Data, labels: np.ndarray) -> np.ndarray:
         raise UsageError(
             "E685",
             f"there are {count:,} labels for {data.total_rows:,} samples",
-            why="the labels stand in the order of the samples, one for each",
-            fix="give one label per sample; with --held, one per sample held apart",
+            why="labels are in the order of the samples, one for each",
+            fix="give one label per sample; with --held, one per sample held out",
         )
     return labels[list(data.held_rows)]
 
 
 def _split(runs: Sequence[tuple[Sample, int]], total: int) -> Data:
-    """Return the data of ``runs`` (sample, rows), in which each second run is held apart.
+    """Return the data of ``runs`` (sample, rows), in which each second run is held out.
 
     The runs have ``total`` rows.
     """
@@ -140,7 +142,7 @@ def _split(runs: Sequence[tuple[Sample, int]], total: int) -> Data:
     held = tuple(sample for sample, _ in runs[1::2])
     note = (
         f"calibrated on {_counted(total - len(held_rows))}, "
-        f"error measured on {_counted(len(held_rows))} held apart"
+        f"error measured on {_counted(len(held_rows))} held out"
     )
     return Data(calibration, held, note, tuple(held_rows), total)
 
@@ -151,7 +153,10 @@ def _counted(count: int) -> str:
 
 
 def _runs_of(interface: Interface, batches: Batches, source: Source) -> list[tuple[Sample, int]]:
-    """Return the checked runs in ``source`` as (sample, rows)."""
+    """Return the runs in ``source`` as (sample, number of rows), checked against ``interface``.
+
+    A single sample is split into two runs, if it has a batch, so that one can be held out.
+    """
     samples = [_by_name(interface, sample) for sample in read_samples(source, interface)]
     if not samples:
         raise UsageError(
@@ -170,8 +175,8 @@ def _runs_of(interface: Interface, batches: Batches, source: Source) -> list[tup
 def _by_name(interface: Interface, sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return ``sample`` with float64 arrays cast to the float type of their input.
 
-    NumPy stores floats as float64 by default, and no float32 input takes them. Ranges and errors
-    do not depend on the bits that the cast rounds away.
+    NumPy stores floats as float64 by default, and a float32 input refuses them. The bits that the
+    cast drops hardly change ranges and errors.
     """
     types = {port.name: port.dtype for port in interface.inputs}
     return {name: _in_type(array, types.get(name)) for name, array in sample.items()}

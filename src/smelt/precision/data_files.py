@@ -40,7 +40,10 @@ def read_samples(source: Any, interface: Interface) -> Iterator[dict[str, np.nda
 
 
 def _in_order(item: Any, interface: Interface) -> Any:
-    """Return ``item`` as arrays by name if it is a tuple or list with one array per input."""
+    """Return ``item`` as arrays by name if it is a tuple or list with one array per input.
+
+    Any other item is returned unchanged.
+    """
     ports = interface.inputs
     is_row = isinstance(item, tuple | list) and len(item) == len(ports)
     if is_row and all(hasattr(each, "__array__") for each in item):
@@ -77,7 +80,7 @@ def _from_path(path: Path, interface: Interface) -> Iterator[dict[str, np.ndarra
 def _named(
     arrays: Mapping[str, np.ndarray], place: str, interface: Interface
 ) -> dict[str, np.ndarray]:
-    """Return ``arrays`` with the name of the only input for an array without a name."""
+    """Return ``arrays``; one without a name, as in a .npy file, gets that of the only input."""
     if "" not in arrays:
         return dict(arrays)
     return {_only_input(interface, f"the array in {place!r}"): arrays[""]}

@@ -1,8 +1,8 @@
-"""Put casts to float32 around the nodes that compute in a half type.
+"""Emulate half-precision kernels: put casts around the nodes that compute in a half type.
 
-Each such node computes in float32 and its results are rounded, which is what a kernel for the half
-type does. ONNX Runtime has few such kernels on a CPU. Without one, ONNX Runtime refuses a model in
-bfloat16. In float16, ONNX Runtime skips the rounding between two nodes, which hides overflows.
+Each such node computes in float32, and its results are rounded to half, as a half kernel would do.
+ONNX Runtime has few such kernels on a CPU. Without them, it refuses a model in bfloat16, and skips
+the rounding between two nodes in float16, which hides overflows.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def round_each_result(model: ir.Model, half: ir.DataType) -> int:
 
 
 def _round(model: ir.Model, value: ir.Value, half: ir.DataType) -> None:
-    """Compute ``value`` in float32, and let its readers read a copy that is cast to ``half``.
+    """Make ``value`` float32, and let its readers read a copy that is cast to ``half``.
 
-    The copy takes over the name of a graph output.
+    If ``value`` is a graph output, the copy becomes the output and gets its name.
     """
     uses, graph = list(value.uses()), value.graph
     value.type = ir.TensorType(WIDE)

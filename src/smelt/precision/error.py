@@ -63,7 +63,7 @@ def find_metric(
 ) -> Metric:
     """Return the metric of this name, or one that calls the function ``metric``.
 
-    ``labels`` are the classes of the held-apart rows, for ``top1`` and for output ``output`` (by
+    ``labels`` are the classes of the held-out rows, for ``top1`` and for output ``output`` (by
     default the first one of floats). Raises UsageError E686 for an unknown name, E685 for labels
     with another metric.
     """
@@ -232,7 +232,7 @@ def _top1(
         raise UsageError(
             "E685",
             f"there are {flat.size:,} labels for {before.size:,} rows of output {name!r}",
-            why="each row of the held-apart samples has one label",
+            why="each row of the held-out samples has one label",
             fix="give one label per sample, in the order of the samples",
         )
     return max(0.0, 100 * float(np.mean(before == flat) - np.mean(after == flat)))

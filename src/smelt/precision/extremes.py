@@ -1,11 +1,10 @@
 """Make a copy of a model return the extremes of its float values instead of its own results.
 
-Each value is reduced where it is computed. So only three numbers per value leave the model, and
-memory stays that of a plain run. A graph packs the numbers of its values into three vectors. If,
-Loop and Scan return the numbers of their bodies as further outputs.
-
-The first two numbers are the minimum and maximum. The third one finds NaN: it is the sum, which
-is NaN if an element is NaN, or with ``finite`` the count of NaN.
+Each value is reduced where it is computed, so that a run needs no more memory than a plain one. The
+reductions give three numbers: minimum, maximum, and a number that detects NaN. That is the sum,
+which is NaN if an element is, or with ``finite`` the count of NaN. Each graph concatenates the
+numbers of its values into three vectors; If, Loop and Scan return those of their bodies as further
+outputs.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ FLOATS = frozenset(
 """The element types that are measured."""
 
 NOTHING = (np.inf, -np.inf, 0.0)
-"""Smallest, largest and third number of a value without elements."""
+"""The three numbers of a value without elements: neutral for minimum, maximum and sum."""
 
 
 @dataclass
 class Instrumented:
-    """A copy of a model whose three outputs have one number for each of ``values``.
+    """A copy of a model whose three outputs are vectors with one number for each of ``values``.
 
-    ``values`` belong to the original model. The outputs are the smallest numbers, the largest
-    numbers, and the sums. With ``finite``, the ranges leave out NaN and infinities, and the third
-    output counts NaN. ``unmeasured`` maps other float values to the reason.
+    ``values`` are values of the original model. The outputs are the minima, the maxima and the
+    sums. With ``finite``, minima and maxima ignore NaN and infinities, and the third output counts
+    NaN. ``unmeasured`` maps float values that are not measured to the reason.
     """
 
     model: ir.Model
@@ -64,13 +63,14 @@ def instrument(model: ir.Model, *, finite: bool = False) -> Instrumented:
 
 
 Vectors = list[ir.Value]
-"""Smallest numbers, largest numbers and third numbers of several values."""
+"""Three vectors: the minima, the maxima and the third numbers of several values."""
 
 
 class _Writer:
     """Adds reductions to the graphs of ``model``; see ``Instrumented`` for ``finite``."""
 
     def __init__(self, model: ir.Model, finite: bool) -> None:
+        """Change nothing yet; constants will be initializers of the main graph."""
         self.opset = model.opset_imports.get("", 1)
         self.finite = finite
         self.unmeasured: dict[ir.Value, str] = {}
@@ -78,9 +78,9 @@ class _Writer:
         self.main = model.graph
 
     def measure_graph(self, graph: ir.Graph) -> tuple[list[ir.Value], Vectors]:
-        """Reduce each float value of ``graph`` and of its bodies; return the values and vectors.
+        """Reduce each float value of ``graph`` and of the bodies in it.
 
-        The vectors have as many elements as there are values.
+        Return the values, and the three vectors with one number for each of them.
         """
         values: list[ir.Value] = []
         parts: list[Vectors] = []
@@ -107,7 +107,7 @@ class _Writer:
         return values, [end.op("Concat", *column, axis=0) for column in zip(*parts, strict=True)]
 
     def _is_measured(self, value: ir.Value) -> bool:
-        """True for a tensor of floats; notes why other values that may hold floats are left out."""
+        """True for a tensor of floats; for other values that may hold floats, note the reason."""
         if isinstance(value.type, ir.SequenceType | ir.OptionalType):
             self.unmeasured[value] = "it is a sequence or an optional value"
         elif value.type is None and value.name:
@@ -138,10 +138,10 @@ class _Writer:
     def _without_specials(
         self, place: _Place, flat: ir.Value, dtype: ir.DataType | None
     ) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """Return ``flat`` with neutral numbers for NaN and infinities, and 1 for each NaN.
+        """Return the operands of the three reductions that ignore NaN and infinities.
 
-        The neutral number is infinity in the first result (for ReduceMin), -infinity in the second
-        (for ReduceMax). The third result is 1 for each NaN and 0 elsewhere, for ReduceSum.
+        They are ``flat`` with infinity in place of both (for ReduceMin), with -infinity (for
+        ReduceMax), and a vector that is 1 for each NaN and 0 elsewhere (for ReduceSum).
         """
         kind = np.float64 if dtype == ir.DataType.DOUBLE else np.float32
         low, high, none = (self.constant(np.asarray(number, kind)) for number in NOTHING)
@@ -158,7 +158,11 @@ class _Writer:
         )
 
     def _measure_bodies(self, place: _Place, node: ir.Node) -> tuple[list[ir.Value], Vectors]:
-        """Measure the bodies of ``node`` and return their values, with vectors behind ``node``."""
+        """Measure the bodies of ``node``; return their values, and vectors in the graph of
+        ``node``.
+
+        Bodies of other operators than If, Loop and Scan are not measured.
+        """
         if node.domain or node.op_type not in ("If", "Loop", "Scan"):
             for graph in scope.subgraphs(node):
                 for body in scope.graphs_below(graph):
@@ -195,8 +199,8 @@ class _Writer:
     def _measure_rounds(self, place: _Place, node: ir.Node) -> tuple[list[ir.Value], Vectors]:
         """Measure the body of a Loop or Scan: the extremes over all iterations.
 
-        The vectors of the iterations are stacked as rows. A row of neutral numbers comes first, so
-        that a loop without iterations has something to reduce.
+        The body returns its vectors as scan outputs, which the node stacks as rows. A row of
+        neutral numbers is put before them, so that there is one even without iterations.
         """
         (body,) = scope.subgraphs(node)
         values, vectors = self.measure_graph(body)
@@ -209,17 +213,16 @@ class _Writer:
                 given = list(node.attributes[name].as_ints())
                 node.attributes[name] = ir.AttrInt64s(name, [*given, 0, 0, 0])
         stacked = _more_outputs(node, [None, len(values)])
-        over_rounds = []
+        reduced = []
         names = ("ReduceMin", "ReduceMax", "ReduceSum")
-        for op_type, rounds, number in zip(names, stacked, NOTHING, strict=True):
-            row = self.constant(np.full((1, len(values)), number, np.float32))
-            over_rounds.append(
-                self._reduce(place, op_type, place.op("Concat", row, rounds, axis=0))
-            )
-        return values, over_rounds
+        for op_type, rows, number in zip(names, stacked, NOTHING, strict=True):
+            neutral = self.constant(np.full((1, len(values)), number, np.float32))
+            all_rows = place.op("Concat", neutral, rows, axis=0)
+            reduced.append(self._reduce(place, op_type, all_rows))
+        return values, reduced
 
     def _reduce(self, place: _Place, op_type: str, rows: ir.Value) -> ir.Value:
-        """Return the reduction of ``rows`` over axis 0."""
+        """Return ``rows`` reduced over axis 0; axes are an input or attribute, by the opset."""
         if self.opset >= (13 if op_type == "ReduceSum" else 18):
             return place.op(op_type, rows, self.constant(np.asarray([0], np.int64)), keepdims=0)
         return place.op(op_type, rows, axes=[0], keepdims=0)
@@ -246,6 +249,7 @@ class _Place:
     def __init__(
         self, graph: ir.Graph, *, after: ir.Node | None = None, before: ir.Node | None = None
     ) -> None:
+        """Hold the position; ``after`` moves on with each new node, so that these are in order."""
         self.graph, self.after, self.before = graph, after, before
 
     def op(self, op_type: str, *inputs: ir.Value, **attributes: int | Sequence[int]) -> ir.Value:

@@ -37,9 +37,9 @@ HALF = {"float16": ir.DataType.FLOAT16, "bfloat16": ir.DataType.BFLOAT16}
 class HalfOptions:
     """What a conversion to a half type does.
 
-    ``format``: the half type. ``keep``: see ``parse_keep``. ``half_interface``: inputs and outputs
-    of the model become half, too. ``native``: nodes compute in bfloat16 even where ONNX Runtime has
-    no CPU kernel. Without ``native``, casts to float32 stand around such nodes.
+    ``format``: the half type. ``keep``: the nodes that stay in float32, see ``parse_keep``.
+    ``half_interface``: inputs and outputs of the model become half, too. ``native``: nodes compute
+    in bfloat16 even where ONNX Runtime has no CPU kernel; else casts are put around such nodes.
     """
 
     format: Format = "float16"
@@ -92,12 +92,12 @@ def convert_on_samples(
 
 
 def convert_to_half(model: ir.Model, options: HalfOptions, feeds: Sequence[Feed]) -> HalfReport:
-    """Compute ``model`` in a half type where that is safe, in place; return what was done.
+    """Convert ``model`` to a half type in place, except nodes for which that is unsafe.
 
-    Ranges are measured over ``feeds``; types of all values must be inferred. If the result has an
-    infinity or NaN that the source does not have, the nodes that made it return to float32. Raises
-    UsageError E603 for an unknown word in ``keep``, E687 for a model without float32 numbers, and
-    Mismatch E701 if infinities remain.
+    ``feeds`` are the inputs of the runs on which ranges and the error are measured; types of all
+    values must be inferred. If the result has an infinity or NaN that the source does not have, the
+    nodes that produce it return to float32. Raises UsageError E603 for an unknown word in ``keep``,
+    E687 for a model without float32 numbers, and Mismatch E701 if infinities remain.
     """
     if model.functions:
         inline_functions(model)

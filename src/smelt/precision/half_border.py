@@ -1,4 +1,4 @@
-"""Where a model changes from float32 to a half type: nodes, their preferences, their values."""
+"""Set up the minimum cut that decides which nodes compute in float32 and which in a half type."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ HEAVY = frozenset(
         *("MatMul", "RNN"),
     }
 )
-"""Operators that gain most from half: they are in half even where that needs casts."""
+"""Operators that gain most from half precision: they use it even if that needs casts."""
 
 LARGE = 1 << 14
-"""A node with a constant of so many elements is in half, so that the file is smaller."""
+"""A node with a constant of so many elements is converted, because that makes the file smaller."""
 
 SMALL_PART = 100
-"""A product with fewer than 1/100 of all weights may stay in float32 where that saves casts."""
+"""A product with fewer than 1/100 of all weights may stay in float32 if that saves casts."""
 
 FLOAT_SIDE, HALF_SIDE = "in float32", "in half"
-"""Pseudo-nodes for everything whose type is decided already, such as inputs of the model."""
+"""Pseudo-nodes of the cut for everything whose type is fixed, such as inputs of the model."""
 
 
 def border_of(
@@ -42,9 +42,9 @@ def border_of(
 ) -> Border:
     """Return the problem whose minimum cut decides which nodes are in half.
 
-    Its nodes are those in ``possible``, which maps each node to the operands and results that
-    become half. ``fixed`` nodes must stay in float32. Each float32 value that one node computes
-    and others read may cost a Cast.
+    ``possible`` maps each node that can compute in half to the operands and results that would
+    become half; the ``fixed`` ones among them must stay in float32. A float32 value between two
+    nodes costs a Cast if one of them is in half and the other is not.
     """
     border = Border()
     border.add(FLOAT_SIDE, in_half=UNBOUNDED)
@@ -76,7 +76,10 @@ def border_of(
 def _written(
     graph: ir.Graph, possible: Mapping[ir.Node, Places], ports: str
 ) -> Iterator[tuple[ir.Value, ir.Node | str]]:
-    """Yield each value of ``graph`` with the node or the side that decides its type."""
+    """Yield each value of ``graph`` with the node that decides its type, or with a pseudo-node.
+
+    ``ports`` is the pseudo-node for graph inputs.
+    """
     for value in graph.inputs:
         yield value, ports
     for node in graph:
@@ -86,7 +89,9 @@ def _written(
 
 
 def _reader(node: ir.Node, index: int, possible: Mapping[ir.Node, Places]) -> ir.Node | str | None:
-    """Return the node whose type an operand must have; None if any type will do."""
+    """Return the node or pseudo-node whose type operand ``index`` must have; None if
+    any will do.
+    """
     if node in possible and index in possible[node][0]:
         return node
     if not node.domain and node.op_type in AGNOSTIC:
@@ -99,10 +104,10 @@ def _preference(
 ) -> tuple[int, int]:
     """Return ``(cost in float32, cost in half)`` of ``node``, for the minimum cut.
 
-    The model has ``stored`` weights. A residual sum (an Add without constants) and a Mul or Div by
-    a number that half must round prefer float32, because half would drop bits. A product with a
-    small part of the weights is in half unless that needs two casts more than float32. Moving
-    elements costs almost nothing either way; other operators are cheaper in half.
+    ``stored`` is the number of weights of the model. A residual sum (an Add without constants) and
+    a Mul or Div by a number that is inexact in half prefer float32, because half drops bits. A
+    product with a small part of the weights is in half unless that costs two casts more. Operators
+    that move elements have almost no preference; others are cheaper in half.
     """
     largest = max((_elements(v) for v in node.inputs if v is not None), default=0)
     if node.op_type in ("Gemm", "MatMul") and 0 < largest * SMALL_PART < stored:

@@ -40,10 +40,10 @@ def half_feeds(
 
 
 def _with_masks(model: ir.Model, values: Sequence[Value]) -> list[Value]:
-    """Return ``values`` with 1s for inputs named "mask", and 0s in the last quarter of their rows.
+    """Return ``values`` with realistic masks: 1, and 0 in the last quarter of the last axis.
 
-    Models multiply (1 - mask) by a large number. Random masks would so give numbers that no
-    application does, and the measured ranges would be too large.
+    An input is a mask if "mask" is in its name. Models multiply (1 - mask) by a large number, so a
+    random mask would give numbers that no application gives, and too large ranges.
     """
     drawn = list(values)
     for index, (value, array) in enumerate(zip(model.graph.inputs, values, strict=True)):

@@ -1,4 +1,4 @@
-"""What a half type cannot hold: numbers beyond its range, and numbers too near to 0."""
+"""Decide whether a node's numbers fit a half type: not beyond its range, and not too near to 0."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from smelt.precision.ranges import Range, Ranges
 HEADROOM = 4.0
 """Values may grow by this factor on inputs that were not measured."""
 
+# Reasons to keep a node in float32, as the report of a conversion lists them.
 OVERFLOW = "beyond the range"
 CONSTANT = "a constant beyond the range"
 EPSILON = "a constant near 0"
@@ -67,10 +68,10 @@ class Limits:
         return None
 
     def range_reason(self, node: ir.Node, places: Places, ranges: Ranges) -> str | None:
-        """Return a reason if a measured operand or result of ``node`` does not fit.
+        """Return a reason if the measured range of an operand or result of ``node`` does not fit.
 
-        The result of a Cast is often a count or an index: half represents whole numbers exactly up
-        to ``1 / rounding``, 2048 in float16.
+        The result of a Cast is often a count or an index, so it must also stay within the whole
+        numbers that half holds exactly: up to ``1 / rounding``, 2048 in float16.
         """
         operands = [node.inputs[index] for index in places[0]]
         for value in (*operands, *(node.outputs[index] for index in places[1])):
@@ -85,7 +86,10 @@ class Limits:
         return None
 
     def _misfit(self, measured: Range) -> str | None:
-        """Return why numbers of this range do not fit, None if they do."""
+        """Return why numbers of this range do not fit; None if they do.
+
+        They fit with a headroom of 4 below the largest number, and if not all are subnormal.
+        """
         if measured.magnitude * HEADROOM > self.largest:
             return OVERFLOW
         if 0 < measured.magnitude < 2 * self.smallest:

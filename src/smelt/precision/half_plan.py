@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -24,10 +24,10 @@ ASKED = "kept on request"
 
 @dataclass
 class Plan:
-    """The choice for each node of a model that computes with floats.
+    """The type in which each node of a model computes.
 
-    ``places`` maps nodes in ``half`` to the operands and results that become half. ``kept`` maps
-    nodes in float32 to the reason. Nodes without floats are in neither.
+    ``places`` maps nodes in ``half`` to the indices of operands and of results that become half.
+    ``kept`` maps nodes that stay in float32 to the reason. Nodes without floats are in neither.
     """
 
     half: ir.DataType
@@ -50,12 +50,11 @@ def plan_half(
 ) -> Plan:
     """Return which nodes of ``model`` compute in ``half``.
 
-    ``further`` maps nodes that must stay in float32, because an earlier plan failed there, to the
-    reason. A node also stays without a form in ``half``, by ``keep``, by its constants, or, if
-    ``keep`` is automatic, by its operator or measured ``ranges``. A minimum cut decides the rest.
+    Nodes without a form in ``half``, and those for which ``_reasons`` finds a reason, stay in
+    float32. So do the nodes in ``further``, at which an earlier plan failed, for the reason there.
+    A minimum cut decides the others, such that casts are few.
     """
     version, constants = model.opset_imports.get("", 1), Constants()
-    limits = Limits(half, constants)
     plan = Plan(half)
     possible: dict[ir.Node, Places] = {}
     fixed: dict[ir.Node, str] = {}
@@ -66,18 +65,8 @@ def plan_half(
         elif _writes_floats(node):
             fixed[node] = NO_FORM
     fixed |= further
-    for node, places in possible.items():
-        reason = ASKED if keep.names(node) else None
-        reason = reason or limits.constant_reason(node, places)
-        if keep.automatic:
-            reason = reason or (SENSITIVE.get(node.op_type) if not node.domain else None)
-            reason = reason or limits.scalar_reason(node, places)
-            reason = reason or limits.range_reason(node, places, ranges)
-        if reason is not None:
-            fixed.setdefault(node, reason)
-    if keep.automatic:
-        for node, reason in _exact_operands(possible, ranges).items():
-            fixed.setdefault(node, reason)
+    for node, reason in _reasons(possible, keep, Limits(half, constants), ranges):
+        fixed.setdefault(node, reason)
     border = border_of(model, possible, fixed, constants, half, half_interface=half_interface)
     in_half = border.nodes_in_half()
     for node, places in possible.items():
@@ -86,6 +75,27 @@ def plan_half(
         elif node.op_type != "Cast":
             plan.kept[node] = fixed.get(node, BETWEEN)
     return plan
+
+
+def _reasons(
+    possible: Mapping[ir.Node, Places], keep: Keep, limits: Limits, ranges: Ranges
+) -> Iterator[tuple[ir.Node, str]]:
+    """Yield nodes in ``possible`` that must stay in float32, each with the reason.
+
+    It is that the user names the node, or that a constant is beyond the range of half. If ``keep``
+    is automatic, it may also be the operator, a tiny constant, or a measured range.
+    """
+    for node, places in possible.items():
+        reason = ASKED if keep.names(node) else None
+        reason = reason or limits.constant_reason(node, places)
+        if keep.automatic:
+            reason = reason or (SENSITIVE.get(node.op_type) if not node.domain else None)
+            reason = reason or limits.scalar_reason(node, places)
+            reason = reason or limits.range_reason(node, places, ranges)
+        if reason is not None:
+            yield node, reason
+    if keep.automatic:
+        yield from _exact_operands(possible, ranges).items()
 
 
 def _cast_places(node: ir.Node) -> Places | None:
@@ -107,13 +117,13 @@ def _writes_floats(node: ir.Node) -> bool:
 
 
 def _exact_operands(possible: Mapping[ir.Node, Places], ranges: Ranges) -> dict[ir.Node, str]:
-    """Return the nodes whose rounding would change angles and whole numbers, with the reason.
+    """Return nodes that must not round, because angles or whole numbers are computed from them.
 
-    The search starts at nodes that need exact operands, such as Sin and Floor, and follows their
-    operands back to a product of weights, which rounds anyway. A start whose operands are all at
-    most 1 is skipped, because half has enough bits there.
+    Each comes with the reason. The search starts at nodes that need exact operands, such as Sin and
+    Floor, and follows operands back to products of weights, which round anyway. A start whose
+    operands are all at most 1 is skipped, because half has enough bits there.
     """
-    found: dict[ir.Node, str] = {}
+    exact: dict[ir.Node, str] = {}
     pending: list[tuple[ir.Node, str]] = []
     for node in possible:
         if node.op_type in READ_EXACTLY:
@@ -123,16 +133,16 @@ def _exact_operands(possible: Mapping[ir.Node, Places], ranges: Ranges) -> dict[
             pending.append((node, READ_EXACTLY["Floor"]))
     while pending:
         node, reason = pending.pop()
-        if node in found:
+        if node in exact:
             continue
         if node.op_type in READ_EXACTLY and _reads_small_numbers(node, ranges):
             continue
-        found[node] = reason
+        exact[node] = reason
         for value in node.inputs:
             producer = None if value is None else value.producer()
             if producer is not None and producer in possible and not _is_product(producer):
                 pending.append((producer, reason))
-    return found
+    return exact
 
 
 def _reads_small_numbers(node: ir.Node, ranges: Ranges) -> bool:

@@ -1,4 +1,4 @@
-"""Try a plan on a copy of the model: its error, and the nodes that make infinities."""
+"""Try plans on copies of the model until one adds no infinities, and measure its error."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ def finite_plan(
 ) -> tuple[Plan, float | None]:
     """Return ``(plan, relative error)``, where the plan adds no infinity or NaN to the outputs.
 
-    The error is None if the outputs hold no numbers.
-
-    ``choose`` returns a plan, given the nodes that must stay in float32 (with the reason), because
-    they made infinities in earlier trials. Raises Mismatch E701 if infinities remain.
+    The error is None if the outputs hold no numbers. ``choose`` makes a plan in which the nodes of
+    a mapping stay in float32. After a trial with infinities, the nodes that produced them are added
+    to the mapping, with the reason. Raises Mismatch E701 if infinities remain.
     """
     reference = _outputs(clone_model(measurement.model), measurement.feeds)
     infinite: dict[ir.Node, str] = {}
@@ -56,10 +55,10 @@ def finite_plan(
         results = _outputs(clone_model(copy), measurement.feeds)
         if not _is_less_finite(reference, results):
             return plan, relative_error(reference, results) if has_numbers(reference) else None
-        found = _nodes_at_fault(copy, sources, measurement)
-        if not found:
+        at_fault = _nodes_at_fault(copy, sources, measurement)
+        if not at_fault:
             break
-        infinite |= dict.fromkeys(found, INFINITE)
+        infinite |= dict.fromkeys(at_fault, INFINITE)
     half = measurement.half.name.lower()
     raise Mismatch(
         "E701",
@@ -70,9 +69,10 @@ def finite_plan(
 
 
 def _converted(model: ir.Model, plan: Plan) -> tuple[ir.Model, dict[ir.Value, ir.Value]]:
-    """Return a copy converted by ``plan``, and a map from its values to those of ``model``.
+    """Return a copy of ``model`` converted by ``plan``, and a map from its values to those of
+    ``model``.
 
-    Inputs and outputs keep their types, and each result in half is rounded.
+    Inputs and outputs keep their types. Casts emulate half kernels, so that overflows show.
     """
     copy = clone_model(model)
     nodes = dict(zip(scope.nodes(model), scope.nodes(copy), strict=True))
@@ -86,10 +86,10 @@ def _converted(model: ir.Model, plan: Plan) -> tuple[ir.Model, dict[ir.Value, ir
 def _nodes_at_fault(
     copy: ir.Model, sources: Mapping[ir.Value, ir.Value], measurement: Measurement
 ) -> list[ir.Node]:
-    """Return the producer and readers of the first value that is finite only in float32.
+    """Return the producer and the readers of the first value that is finite only in float32.
 
-    The values are those of ``copy``, in order; ``sources`` maps them to values of the float32
-    model, whose nodes are returned. Empty if there is no such value with a producer.
+    They are nodes of the float32 model, to whose values ``sources`` maps the values of ``copy``.
+    Empty if there is no such value with a producer.
     """
     measured = measure_ranges(copy, measurement.feeds)
     for value, result in measured.by_value.items():

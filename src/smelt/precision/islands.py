@@ -1,8 +1,9 @@
 """Choose float32 or half for each node that may have either type, so that casts are few.
 
-A minimum cut separates the nodes in float32 from the nodes in half. The cut costs one Cast for
-each value that crosses it, and the cost of each node on its side, usually less than a Cast.
-Chains are reduced before the cut, so that the time for a chain grows with its length only.
+A minimum cut of a flow network separates the nodes in float32 from the nodes in half. It costs a
+Cast for each value that crosses the cut, and for each node the cost of its type, usually less than
+a Cast. Nodes with at most two neighbours are eliminated before the cut, which makes the time for a
+chain linear.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ UNBOUNDED = 1 << 40
 
 @dataclass
 class Border:
-    """Nodes with their preferences, and the values between them.
+    """The problem: nodes with the cost of each type, and the values between nodes.
 
     ``float_cost`` and ``half_cost`` are the cost of each node in float32 and in half. ``values``
-    has the writer and the readers of each value.
+    has the producer and the readers of each value.
     """
 
     float_cost: dict[Hashable, int] = field(default_factory=dict)
@@ -43,13 +44,9 @@ class Border:
     def nodes_in_half(self) -> set[Hashable]:
         """Return the nodes on the half side of a minimum cut.
 
-        "float" is the source of the flow network, "half" the sink. An edge costs its capacity if it
-        leads from the float side to the half side. So the edge from the source to a node has the
-        cost of the node in half, and the edge to the sink its cost in float32.
-
-        One Cast serves all readers of a value, so two auxiliary nodes join them. "down" costs a
-        Cast if the writer is in float32 and a reader in half. "up" costs a Cast if the writer is in
-        half and a reader in float32.
+        One Cast serves all readers of a value. So a value with several readers gets two auxiliary
+        nodes: "down" costs a Cast if the producer is in float32 and any reader in half, and "up" if
+        the producer is in half and any reader in float32.
         """
         costs = PairCosts()
         for node, cost in self.half_cost.items():
@@ -70,7 +67,12 @@ class Border:
 
 
 def _cheapest_in_float(costs: PairCosts) -> set[Hashable]:
-    """Return the nodes in float32 of a choice that no other is cheaper than."""
+    """Return the nodes in float32 of a cheapest choice, by a minimum cut.
+
+    "float" is the source of the flow network, "half" the sink. An edge costs its capacity if it
+    leads from the float side to the half side. So the edge from the source to a node has the cost
+    of the node in half, and the edge from the node to the sink its cost in float32.
+    """
     network = _Network()
     for node, (as_float, as_half) in costs.alone.items():
         network.add("float", node, as_half)

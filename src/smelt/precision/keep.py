@@ -15,11 +15,8 @@ AUTOMATIC = "auto"
 
 @dataclass(frozen=True)
 class Keep:
-    """The nodes that stay in float32.
-
-    ``automatic``: rules choose nodes. ``operators``: nodes of these operators stay. ``patterns``:
-    nodes stay whose name matches a shell pattern.
-    """
+    """Which nodes stay in float32: those of ``operators``, and those whose name matches a shell
+    pattern in ``patterns``. If ``automatic``, rules choose further nodes."""
 
     automatic: bool = True
     operators: frozenset[str] = frozenset()
@@ -36,9 +33,8 @@ class Keep:
 def parse_keep(text: str, model: ir.Model) -> Keep:
     """Return the choice in ``text``, such as ``auto,Gemm`` or ``/head/*``.
 
-    ``none`` alone keeps only the nodes that cannot compute in half. Raises
-    UsageError E603 for a word that is neither an operator nor matches the name of a node of
-    ``model``.
+    ``none`` alone keeps only nodes that cannot compute in half. Raises UsageError E603 for a word
+    that is no operator and matches no name of a node of ``model``.
     """
     words = [word.strip() for word in text.split(",") if word.strip()]
     nodes = list(scope.nodes(model))

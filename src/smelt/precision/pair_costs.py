@@ -1,18 +1,23 @@
-"""Costs of nodes and pairs of nodes, reduced by the nodes that have at most two neighbours."""
+"""Costs of a choice between two sides for each node, reduced before the minimum cut.
+
+A node costs a number on either side. A pair of nodes costs a number if the first is on the float
+side and the second on the half side.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
 FLOAT, HALF = 0, 1
-"""The two sides, as positions in a cost of a node."""
+"""The two sides, as indices into the costs of a node."""
 
 
 class PairCosts:
-    """What each node costs on either side, and each pair of nodes on different sides.
+    """The costs of nodes (``alone``) and of pairs (``across``).
 
-    ``reduce`` removes nodes with at most two neighbours: the cheapest choice of such a node becomes
-    a cost of its neighbours. ``restore`` then chooses the sides of removed nodes.
+    ``reduce`` eliminates nodes with at most two neighbours: for each choice of the neighbours, the
+    cheaper side of the node is known, and its cost becomes a cost of the neighbours. ``restore``
+    then chooses the sides of the eliminated nodes.
     """
 
     def __init__(self) -> None:
@@ -51,7 +56,12 @@ class PairCosts:
                 pending.extend(self._remove(node))
 
     def _remove(self, node: Hashable) -> list[Hashable]:
-        """Move the cheapest choice of ``node`` into its neighbours, and return them."""
+        """Eliminate ``node``: add the cost of its cheaper side to its neighbours, and return them.
+
+        With two neighbours, this cost is a table m[first][second] over their sides. As a minimum
+        over the sides of ``node``, it satisfies m[F][F] + m[H][H] <= m[F][H] + m[H][F], so it is a
+        sum of a cost of each neighbour and of a cost >= 0 of the pair, up to a constant.
+        """
         others = self.across.pop(node)
         near = [(other, cost, self.across[other].pop(node)) for other, cost in others.items()]
         self.removed.append((node, self.alone.pop(node), near))
@@ -59,11 +69,11 @@ class PairCosts:
             self._add(near[0][0], self._least([FLOAT]), self._least([HALF]))
         elif near:
             (first, *_), (second, *_) = near
-            both, one = self._least([FLOAT, FLOAT]), self._least([FLOAT, HALF])
-            other, neither = self._least([HALF, FLOAT]), self._least([HALF, HALF])
-            self._add(first, both, other)
-            self._add(second, other, neither)
-            self.add_pair(first, second, one + other - both - neither)
+            float_float, float_half = self._least([FLOAT, FLOAT]), self._least([FLOAT, HALF])
+            half_float, half_half = self._least([HALF, FLOAT]), self._least([HALF, HALF])
+            self._add(first, float_float, half_float)
+            self._add(second, half_float, half_half)
+            self.add_pair(first, second, float_half + half_float - float_float - half_half)
         return list(others)
 
     def _add(self, node: Hashable, in_float: int, in_half: int) -> None:
@@ -72,11 +82,13 @@ class PairCosts:
         self.add_node(node, in_float - least, in_half - least)
 
     def _least(self, sides: list[int]) -> int:
-        """Return the least cost of the last removed node, with its neighbours on ``sides``."""
+        """Return the cost of the cheaper side of the node removed last, with its neighbours on
+        ``sides``."""
         return min(self._costs(len(self.removed) - 1, sides))
 
     def _costs(self, index: int, sides: list[int]) -> tuple[int, int]:
-        """Return the costs of a removed node in float32 and in half."""
+        """Return the costs in float32 and in half of removed node ``index``, with its neighbours on
+        ``sides``: its own cost, and those of its pairs."""
         _, alone, near = self.removed[index]
         in_float, in_half = alone
         for (_, node_in_float, node_in_half), side in zip(near, sides, strict=True):
@@ -85,7 +97,11 @@ class PairCosts:
         return in_float, in_half
 
     def restore(self, in_float: set[Hashable]) -> set[Hashable]:
-        """Return all nodes in float32, from those ``in_float`` that were not removed."""
+        """Return all nodes in float32, given the nodes ``in_float`` among those that remained.
+
+        Removed nodes get their cheaper side, the last removed first, because its neighbours are
+        decided by then.
+        """
         chosen = set(in_float)
         for index in reversed(range(len(self.removed))):
             node, _, near = self.removed[index]

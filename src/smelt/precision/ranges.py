@@ -85,11 +85,11 @@ def range_of(array: np.ndarray) -> Range:
 def measure_ranges(model: ir.Model, feeds: Iterable[Feed], *, threads: int = 0) -> Ranges:
     """Return the range of each float value of ``model`` over ``feeds``, one run for each.
 
-    A run whose values are not all finite runs twice, the second time for the range of the finite
-    numbers. Weights are shared with the runtime, so a model may exceed 2 GB. ``threads`` is the
-    number of threads of ONNX Runtime, 0 for one per core. The opset must be at least 9.
-    Functions are inlined in ``model``. Raises what ``OnnxRuntime`` raises, and
-    UsageError E632 for inputs that do not fit.
+    If values of a run are not all finite, it is repeated to measure the finite numbers alone.
+    Weights are shared with the runtime, so a model may exceed 2 GB. ``threads`` is the number of
+    threads of ONNX Runtime, 0 for one per core. The opset must be at least 9; functions are inlined
+    in ``model``. Raises the errors of ``OnnxRuntime``, and UsageError E632 for inputs that do not
+    fit.
     """
     if model.functions:
         inline_functions(model)
@@ -115,10 +115,10 @@ def measure_ranges(model: ir.Model, feeds: Iterable[Feed], *, threads: int = 0) 
 
 
 class _Meter:
-    """An open session that returns the extremes of the values of ``model``; see ``extremes``."""
+    """An open session that returns the extremes of the values of a model, see ``extremes.py``."""
 
     def __init__(self, model: ir.Model, threads: int, *, finite: bool) -> None:
-        """Open a session of a copy of ``model`` that returns extremes; see ``Instrumented``."""
+        """Open a session of an instrumented copy of ``model``; ``finite`` ignores NaN and inf."""
         instrumented = instrument(model, finite=finite)
         self.values, self.unmeasured = instrumented.values, instrumented.unmeasured
         self.run = OnnxRuntime(
@@ -130,7 +130,7 @@ class _Meter:
         )
 
     def __call__(self, feed: Feed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays with one number per value for one run on ``feed``."""
+        """Run on ``feed``; return minima, maxima and third numbers, one for each of ``values``."""
         results = self.run(*in_order(self.run.interface, feed))
         smallest, largest, third = (np.asarray(result) for result in results)
         return smallest, largest, third

@@ -1,7 +1,6 @@
 """Replace Sum by Add: ONNX Runtime 1.32 crashes while it opens a float16 model with a Sum.
 
-ONNX Runtime's layout optimizer mistakes a Sum whose operand is a Cast for a node of its own, also
-in float32.
+Its layout optimizer mistakes a Sum of which an operand is a Cast for a node that it inserted.
 """
 
 from __future__ import annotations

@@ -104,15 +104,17 @@ class Predictor:
 
     def _load(self) -> _Loaded:
         """Return the model, loaded and compiled in this process, with its outputs selected."""
-        from smelt.candidate import Way, candidate
+        from smelt.candidate import RunSettings, candidate
 
-        settings = Way(optimized=True, threads=self._threads)
+        settings = RunSettings(optimized=True, threads=self._threads)
         with tempfile.TemporaryDirectory(prefix="smelt-artifact-") as folder:
             source = self._source
             if isinstance(source, dict):
                 _unpack(source, Path(folder))
                 source = folder
-            opened = candidate(source, "the model", self._target, dims=self._dims, way=settings)
+            opened = candidate(
+                source, "the model", self._target, dims=self._dims, settings=settings
+            )
             assert opened.interface is not None
             loaded = _Loaded(opened.interface, opened.open(self._dims), self._columns)
         loaded.choose(self._outputs, self._dims)

@@ -73,13 +73,14 @@ _siblings: ContextVar[_Siblings | None] = ContextVar("smelt.spans", default=None
 """The list that new spans of a context join: the recorder's, or that of the enclosing span."""
 
 
-class Open:
+class OpenSpan:
     """A running span; this class records nothing, for use outside of ``recording``."""
 
     def note(self, **args: Any) -> None:
-        """Add ``args`` to the facts of the span."""
+        """Do nothing; a recorded span adds ``args`` to its facts."""
 
-    def __enter__(self) -> Open:
+    def __enter__(self) -> OpenSpan:
+        """Start the span."""
         return self
 
     def __exit__(
@@ -91,10 +92,11 @@ class Open:
         """Do nothing."""
 
 
-class _Recorded(Open):
+class _Recorded(OpenSpan):
     """A running span that is recorded."""
 
     def __init__(self, siblings: _Siblings, name: str, category: str, args: dict[str, Any]) -> None:
+        """Hold the span; it starts, and joins the list ``siblings``, when the block is entered."""
         self._siblings = siblings
         self._span = Span(name, category, 0.0, os.getpid(), threading.get_native_id(), args)
 
@@ -102,7 +104,7 @@ class _Recorded(Open):
         """Add ``args`` to the facts of the span."""
         self._span.args.update(args)
 
-    def __enter__(self) -> Open:
+    def __enter__(self) -> OpenSpan:
         """Start the span; spans of this context become its children."""
         self._siblings.append(self._span)
         self._token: Token[_Siblings | None] = _siblings.set(self._span.children)
@@ -124,10 +126,10 @@ class _Recorded(Open):
         _siblings.reset(self._token)
 
 
-_UNRECORDED = Open()
+_UNRECORDED = OpenSpan()
 
 
-def span(name: str, category: str = "phase", /, **args: Any) -> Open:
+def span(name: str, category: str = "phase", /, **args: Any) -> OpenSpan:
     """Return a context manager that records its body: ``with span("load", file=path):``.
 
     It records nothing outside of ``recording``.

@@ -1,4 +1,4 @@
-"""Time sessions against each other: interleaved in one process, reopened several times."""
+"""Time sessions of ONNX Runtime against each other: interleaved, and reopened several times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SESSIONS = 3
 
 
 @dataclass(frozen=True)
-class Standing:
+class Comparison:
     """The comparison of a candidate with the first one.
 
     ``ratio``: the candidate's time over that of the first. ``low`` and ``high``: the best and the
@@ -49,12 +49,12 @@ def race(
     seconds: float,
     threads: int,
     clocks: tuple[Clock, Clock] = (time.process_time, time.perf_counter),
-) -> list[Standing]:
+) -> list[Comparison]:
     """Compare each of ``opens`` with the first, in about ``seconds``.
 
-    With one thread, processor time is measured, so that other work does not count; with several,
-    wall-clock time, the second of ``clocks``. Opening is timed with the first clock. Raises
-    Unsupported E220, InvalidModel E320 or E321, or ResourceLimit E510 if a candidate does not run.
+    ``clocks`` measure CPU time and wall time. Runs with one thread are timed in CPU time, so that
+    other processes do not count, and runs with several in wall time. Opening is timed in CPU time.
+    Raises Unsupported E220, InvalidModel E320 or E321, or ResourceLimit E510 if a candidate fails.
     """
     clock = clocks[0] if threads == 1 else clocks[1]
     ratios: list[list[float]] = [[] for _ in opens]
@@ -75,7 +75,7 @@ def race(
             ratios[candidate].append(math.sqrt(timing.ratio * ratio_of_shortest))
     creation = [min(open_seconds) / min(opened[0]) for open_seconds in opened]
     return [
-        Standing(
+        Comparison(
             statistics.median(ratios_of_candidate),
             min(ratios_of_candidate),
             max(ratios_of_candidate),

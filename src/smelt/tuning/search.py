@@ -1,7 +1,7 @@
-"""Greedy search for the fastest setup of a model: change one thing, keep it if it pays.
+"""Greedy search for the fastest setup of a model: change one thing, keep it if that is faster.
 
-Each candidate is timed interleaved with the best so far. The winner is timed against the source
-once more with reopened sessions; if it is slower, the source itself is the result.
+Each candidate is timed interleaved with the best setup so far. At the end, the best one is timed
+against the source once more; if it is slower, the source itself is the result.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from smelt.runtime.interface import Value, interface_of
 from smelt.runtime.named_inputs import Chosen, Given, choose_inputs
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort.artifact import OrtArtifact
-from smelt.tuning.race import Standing, as_session_inputs, opened_session, race, run_once
+from smelt.tuning.race import Comparison, as_session_inputs, opened_session, race, run_once
 from smelt.tuning.setup import Setup
 
 PAYS = 0.99
-"""A change is kept if it takes at most this share of the time, in no session longer, and a second
-race confirms it."""
+"""A change is kept if the ratio of times is at most this, in no session above 1, and a second race
+confirms it."""
 
 QUICKER = 0.9
-"""A change that takes no longer is kept, too, if sessions open in this share of the time."""
+"""A change that is not slower is kept, too, if the ratio of times to open a session is at most
+this."""
 
 HARMLESS = 1.005
-"""The largest ratio of times that counts as "no longer"."""
+"""The largest ratio of times that counts as not slower."""
 
 NOISE = 1.02
-"""The source is the result if the winner takes more than this ratio of its time."""
+"""The source is the result if the best setup takes more than this ratio of its time."""
 
 COMPILED = "as compiled"
-"""The candidate that is timed even if the compile used up all seconds; otherwise the result would
-wrongly say that nothing pays."""
+"""The candidate that is timed even if the compile used up all seconds. Otherwise the result would
+be the source, as if no change were faster."""
 
 NO_TIME = "no time was left"
 
@@ -82,10 +83,10 @@ def tune_model(
 
 
 class _Search:
-    """One search: the model, its inputs, and the variants tried so far.
+    """One search: the model, its inputs, and the candidates tried so far.
 
-    ``slice``: seconds for one race. ``until``: the time after which no candidate is tried.
-    ``tried``: one entry for each candidate, for the report.
+    ``slice``: seconds for one race. ``until``: the ``perf_counter`` value after which no candidate
+    is tried. ``tried``: one entry for each candidate, for the report.
     """
 
     def __init__(
@@ -97,9 +98,7 @@ class _Search:
         threads: int,
         options: dict[str, str],
     ) -> None:
-        """Divide ``seconds`` into the slices of the races, and leave four for the final
-        comparison.
-        """
+        """Divide ``seconds`` into slices for races; the last four are for the final comparison."""
         self.model, self.threads, self.options = model, threads, options
         self.slice = seconds / RACES
         self.until = time.perf_counter() + seconds * (RACES - 4) / RACES
@@ -163,9 +162,10 @@ class _Search:
     def better(
         self, best: Setup, artifact: OrtArtifact, candidates: Iterable[tuple[str, Setup]]
     ) -> tuple[Setup, OrtArtifact]:
-        """Return ``best`` improved by each of ``candidates`` that pays, one on top of another.
+        """Return ``best`` with the changes of all ``candidates`` that are faster, and its artifact.
 
-        Records in ``tried`` what was measured, or why a candidate was not.
+        Each candidate changes one thing of ``best``; later ones are applied on top of those kept.
+        ``tried`` gets the measured ratios, or the reason why a candidate was not timed.
         """
         origin = best
         for name, candidate in list(candidates):
@@ -179,27 +179,27 @@ class _Search:
                 self.tried.append({"what": name, "taken": False, "why": "it is the same graph"})
                 continue
             try:
-                standing = self.compare(artifact, compiled, self.slice)
+                comparison = self.compare(artifact, compiled, self.slice)
             except SmeltError as error:  # such as a level at which the runtime lacks a kernel
                 self.tried.append({"what": name, "taken": False, "why": f"it fails: {error.why}"})
                 continue
-            is_kept = _pays(standing) and _pays(self.compare(artifact, compiled, self.slice))
-            self.tried.append({"what": name, "taken": is_kept, **standing.to_json()})
+            is_kept = _pays(comparison) and _pays(self.compare(artifact, compiled, self.slice))
+            self.tried.append({"what": name, "taken": is_kept, **comparison.to_json()})
             if is_kept:
                 best, artifact = changed, compiled
         return best, artifact
 
     def artifact_of(self, setup: Setup) -> OrtArtifact:
-        """Return the artifact of ``setup``.
+        """Return the artifact of ``setup``; setups that differ in session options share a compile.
 
-        Setups that differ only in session options share a compile.
+        Only the last compile is kept, because a model may be large.
         """
         graph = replace(setup, advice=SessionAdvice())
         if graph not in self.compiled:
             self.compiled = {graph: graph.artifact(self.model, self.options)}
         return self.compiled[graph].advised(setup.advice)
 
-    def compare(self, best: OrtArtifact, candidate: OrtArtifact, seconds: float) -> Standing:
+    def compare(self, best: OrtArtifact, candidate: OrtArtifact, seconds: float) -> Comparison:
         """Time ``candidate`` against ``best`` for ``seconds``.
 
         Idle threads do not busy-wait, which would slow the session that runs.
@@ -213,11 +213,11 @@ def _same(first: OrtArtifact, second: OrtArtifact) -> bool:
     return canonical(first.model) == canonical(second.model)
 
 
-def _pays(standing: Standing) -> bool:
+def _pays(comparison: Comparison) -> bool:
     """True if the candidate is faster, or as fast with a session that opens in less time."""
-    if standing.ratio <= PAYS and standing.high <= 1:
+    if comparison.ratio <= PAYS and comparison.high <= 1:
         return True
-    return standing.ratio <= HARMLESS and standing.creation <= QUICKER
+    return comparison.ratio <= HARMLESS and comparison.creation <= QUICKER
 
 
 def _merged(origin: Setup, best: Setup, candidate: Setup) -> Setup:

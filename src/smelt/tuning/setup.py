@@ -15,7 +15,7 @@ from smelt.targets.ort import ort
 from smelt.targets.ort.artifact import OrtArtifact
 
 LEAST = "widen-half{types=bfloat16}"
-"""The passes that a source needs in order to run at all."""
+"""The passes without which ONNX Runtime cannot run a source."""
 
 SKIP_NORM = ("SkipLayerNormFusion", "EmbedLayerNormFusion")
 """Optimizers of ONNX Runtime that make SkipLayerNormalization."""
@@ -23,10 +23,11 @@ SKIP_NORM = ("SkipLayerNormFusion", "EmbedLayerNormFusion")
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to run a model.
+    """One way to compile and run a model.
 
-    It leaves out ``dropped_passes`` of ``pipeline`` and ``dropped_choices`` of the target ``ort``.
-    ``untouched``: the source without any pass or choice. ``advice``: session options.
+    ``pipeline`` runs without ``dropped_passes``; the target ``ort`` keeps operators as they are
+    where it would make one of ``dropped_choices``. ``untouched``: no pass and no choice, the source
+    itself. ``advice``: session options of ONNX Runtime.
     """
 
     pipeline: str = "default"

@@ -238,7 +238,7 @@ def test_wrong_use(arguments: dict[str, Any], code: str) -> None:
     assert raised.value.code == code
 
 
-def test_labels_and_functions_see_all_samples_that_are_held_apart() -> None:
+def test_labels_and_functions_see_all_samples_that_are_held_out() -> None:
     samples = data("gemm", count=40)
     labels = np.arange(80) % 32
     result = smelt.quantize(model("gemm"), samples, within=90, metric="top1", labels=labels)
@@ -254,9 +254,9 @@ def test_labels_and_functions_see_all_samples_that_are_held_apart() -> None:
 
 
 def test_the_first_step_is_told_if_nothing_fits() -> None:
-    with pytest.raises(UsageError, match="no product gets fewer bits") as raised:
+    with pytest.raises(UsageError, match="no product can be quantized") as raised:
         smelt.quantize(model("matmul"), data("matmul"), within=1e-9)
-    assert "the first step, y" in raised.value.at[0]
+    assert "the best one, y" in raised.value.at[0]
     limit = raised.value.fix.removeprefix("allow more: --within ")
     assert limit.endswith("%")
     assert smelt.quantize(model("matmul"), data("matmul"), within=limit).chosen
@@ -351,7 +351,7 @@ def test_eight_bits_of_weights_saturate_sums_of_pairs_and_seven_do_not() -> None
 
 def test_ranges_tell_the_part_of_the_numbers_that_saturates() -> None:
     samples = data("matmul", 8)
-    for sample in samples[1::2]:  # held apart
+    for sample in samples[1::2]:  # held out
         sample["x"] = (
             np.where(np.arange(16) < 4, np.float32(100), np.float32(0.5)) + 0 * sample["x"]
         )

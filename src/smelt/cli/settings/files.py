@@ -88,7 +88,7 @@ def _read(path: Path) -> SettingsFile | None:
 
 
 def settings_in(file: SettingsFile, options: Sequence[Option]) -> dict[str, tuple[Any, str]]:
-    """Return the value and the place of each option that ``file`` sets, by the option's key.
+    """Return ``{key: (value, place)}`` for each option that ``file`` sets.
 
     The table of a command takes precedence over keys for all commands. Raises UsageError E681 for
     an unknown key, E682 for a wrong value.
@@ -151,9 +151,10 @@ def _place_of_key(file: SettingsFile, key: str) -> str:
 def _set_options(
     file: SettingsFile, key: str, value: Any, options: Sequence[Option]
 ) -> dict[str, tuple[Any, str]]:
-    """Set ``options``, which share one name, to ``value`` where the type of the option allows it.
+    """Return ``{key: (value, place)}`` for ``options``, which are options of one name.
 
-    Raises UsageError E682 if no option allows the value.
+    A key without a command sets the option of every command that accepts ``value``; the others
+    ignore it. Raises UsageError E682 if no command accepts the value.
     """
     place = _place_of_key(file, key)
     if options[0].name == "pipeline" and isinstance(value, str) and value.startswith("@"):

@@ -19,19 +19,22 @@ PER_RUN = frozenset(
         *("check", "ids", "ray", "no-config"),
     )
 )
-"""Options that only the command line may set: they choose outputs, run a command, or trust
-another machine. A settings file that came with somebody's model must not decide that."""
+"""Options that only the command line may set.
+
+They choose output files, run a command, or connect to another machine. A settings file may come
+with somebody else's model, and must not decide that."""
 
 SCALARS = (bool, int, float, str)
-"""Types of values that are not text to parse further."""
+"""Types of options that a file gives as such; any other type is given as text."""
 
 
 @dataclass(frozen=True)
 class Option:
     """One option of ``command``; ``command`` is empty for options of smelt itself.
 
-    ``name`` is the long spelling without dashes, ``parameter`` the name in the signature, ``kind``
-    the type of one value, ``choices`` the allowed texts (empty: any).
+    ``name`` is the long spelling without dashes, ``parameter`` the name in the signature. ``kind``
+    is the type of one value, ``many`` whether the option may be repeated, ``choices`` the allowed
+    texts (empty: any). ``spellings`` are all forms such as ``-o`` and ``--output``.
     """
 
     command: str
@@ -70,7 +73,7 @@ def options_of(command: str, function: Callable[..., Any]) -> tuple[Option, ...]
 def all_options(
     commands: Mapping[str, Callable[..., Any]], itself: Callable[..., Any]
 ) -> tuple[Option, ...]:
-    """Return the options of smelt itself, then those of each command."""
+    """Return the options of smelt itself, which ``itself`` declares, then those of each command."""
     options = list(options_of("", itself))
     for name, function in commands.items():
         options += options_of(name, function)

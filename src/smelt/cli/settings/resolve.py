@@ -87,9 +87,10 @@ def _setting_of(
 def _from_variables(
     options: Sequence[Option], variables: Mapping[str, str]
 ) -> dict[str, tuple[Any, str]]:
-    """Return the value and the variable of each option that the environment sets, by key.
+    """Return ``{key: (value, variable)}`` for each option that the environment sets.
 
-    Raises UsageError E682 for a value that no option of that name allows.
+    A variable without a command sets the option of every command that accepts the value. Raises
+    UsageError E682 for a value that no command accepts.
     """
     values: dict[str, tuple[Any, str]] = {}
     errors: dict[str, UsageError] = {}
@@ -123,7 +124,10 @@ def unknown_variables(options: Sequence[Option], variables: Mapping[str, str]) -
 
 
 def defaults(settings: Sequence[Setting], command: str) -> dict[str, Any]:
-    """Return click's default map for ``command``: options of smelt, and below its name its own."""
+    """Return click's default map for ``command``, with the settings that are no defaults.
+
+    Options of smelt itself are keys of the map; those of the command are keys of a map in it.
+    """
     chosen = [setting for setting in settings if not setting.is_default]
     default_map: dict[str, Any] = {
         s.option.parameter: s.value for s in chosen if not s.option.command
@@ -137,7 +141,10 @@ def defaults(settings: Sequence[Setting], command: str) -> dict[str, Any]:
 def as_arguments(
     settings: Sequence[Setting], command: str, overriding: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the settings of ``command`` as arguments, without those in ``overriding``."""
+    """Return the settings of ``command`` as arguments such as ``--verify=final``.
+
+    Options that are among the arguments ``overriding`` are left out.
+    """
     spelled = {argument.partition("=")[0] for argument in overriding}
     arguments: list[str] = []
     for setting in settings:

@@ -51,7 +51,7 @@ def truth(text: str) -> bool | None:
 
 
 def _parsed(option: Option, text: str, place: str) -> Any:
-    """Return one value parsed from ``text``; raises UsageError E682."""
+    """Return ``text`` in the type of ``option``; raises UsageError E682 naming ``place``."""
     if option.kind is bool:
         value = truth(text)
         if value is None:
@@ -66,8 +66,10 @@ def _parsed(option: Option, text: str, place: str) -> Any:
 
 
 def _typed(option: Option, value: Any, place: str) -> Any:
-    """Return ``value`` in the type of ``option``; raises UsageError E682 for another type or
-    choice."""
+    """Return ``value``, an integer as a float where ``option`` is a float.
+
+    Raises UsageError E682 for a value of another type or one that is not a choice.
+    """
     if option.kind is float and type(value) is int:
         return float(value)
     if type(value) is not option.kind or (option.choices and value not in option.choices):
@@ -76,7 +78,7 @@ def _typed(option: Option, value: Any, place: str) -> Any:
 
 
 def _text(option: Option, item: Any, place: str) -> str:
-    """Return one value of a table as text behind the equals sign; lists are joined by commas."""
+    """Return ``item``, a value in a TOML table, as in ``NAME=VALUE``; lists join with commas."""
     if isinstance(item, bool):
         return str(item).lower()
     if isinstance(item, int | float | str):

@@ -1,1 +1,1 @@
-"""One consumer a file. Each file names the document or the measurement behind its rows."""
+"""The known consumers, one in each file, which names the document or measurement of its limits."""

@@ -3,7 +3,7 @@
 from smelt.consumers.consumer import Consumer, Takes, takes
 
 FLAT = Takes(ranks=(4, 4))
-"""Pools and convolutions of images only."""
+"""Poolings of images only, not of volumes."""
 
 coreml_ep = Consumer(
     "coreml-ep",

@@ -6,7 +6,7 @@ IMAGES = Takes(ranks=(4, 4))
 WEIGHTS = Takes(ranks=(3, 4), constant=(1, 2))
 AFFINE = Takes(constant=(1, 2), present=(1, 2))
 ONE_SAMPLE = Takes(samples=False)
-"""A constant of several samples meets the wrong samples, or stops the run."""
+"""With a constant of several samples, results are wrong or the run stops."""
 
 NEAREST = {
     "mode": ("nearest",),

@@ -17,7 +17,10 @@ OPSETS: dict[Version, tuple[int, int]] = {
 
 
 def at(version: Version) -> Consumer:
-    """Return ONNX Runtime as of ``version``, which takes what its oldest listed release takes."""
+    """Return ONNX Runtime in ``version``, with the limits of the newest listed release up to it.
+
+    A version before all listed ones has the limits of the oldest.
+    """
     releases = [release for release in OPSETS if release <= version]
     opset, ir_version = OPSETS[max(releases, default=min(OPSETS))]
     name = f"onnxruntime>={'.'.join(map(str, version))}"

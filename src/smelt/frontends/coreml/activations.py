@@ -1,4 +1,4 @@
-"""Read activations."""
+"""Readers of activations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smelt.frontends.coreml.registry import reads
 
 @reads("clamped_relu")
 def _clamped_relu(call: Call) -> ir.Value:
-    """Return ``x``, times ``alpha`` where it is negative, but at most ``beta``."""
+    """Return ``min(x, beta)`` where ``x`` is 0 or more, else ``alpha * x``."""
     leaky = call.op("LeakyRelu", call.x, alpha=call.number("alpha"))
     return call.op("Min", leaky, call.like("beta", call.x))
 
@@ -23,7 +23,10 @@ def _elu(call: Call) -> ir.Value:
 
 @reads("gelu")
 def _gelu(call: Call) -> ir.Value:
-    """Return ``x`` times the normal distribution function, exact or approximated."""
+    """Return ``x * Phi(x)``, where Phi is the normal distribution function.
+
+    ``mode`` computes it exactly, by tanh, or as ``sigmoid(1.702 * x)``.
+    """
     mode = call.word("mode", "EXACT")
     if mode == "SIGMOID_APPROXIMATION":
         scaled = call.op("Mul", call.x, call.filled(1.702, call.x))
@@ -36,7 +39,7 @@ def _gelu(call: Call) -> ir.Value:
 
 @reads("leaky_relu")
 def _leaky_relu(call: Call) -> ir.Value:
-    """Return ``x``, times ``alpha`` where it is negative."""
+    """Return ``x`` where it is 0 or more, else ``alpha * x``."""
     return call.op("LeakyRelu", call.x, alpha=call.number("alpha"))
 
 
@@ -48,7 +51,10 @@ def _linear_activation(call: Call) -> ir.Value:
 
 
 def per_channel(call: Call, name: str) -> ir.Value:
-    """Return a vector with one number a channel, so that it broadcasts to ``x``: (C, 1, 1)."""
+    """Return the parameter ``name``, one number for each channel, as (C, 1, 1, ...).
+
+    It then broadcasts with ``x``, (N, C, H, W, ...).
+    """
     vector = call.like(name, call.x)
     ones = call.rank(call.x) - 2
     return call.op("Reshape", vector, call.ints([-1] + [1] * ones))
@@ -56,7 +62,7 @@ def per_channel(call: Call, name: str) -> ir.Value:
 
 @reads("prelu")
 def _prelu(call: Call) -> ir.Value:
-    """Return ``x``, times the ``alpha`` of its channel where it is negative."""
+    """Return ``x`` where it is 0 or more, else ``x`` times the ``alpha`` of its channel."""
     return call.op("PRelu", call.x, per_channel(call, "alpha"))
 
 
@@ -94,7 +100,7 @@ def _softmax(call: Call) -> ir.Value:
 
 @reads("softplus_parametric")
 def _softplus_parametric(call: Call) -> ir.Value:
-    """Return ``alpha * log(1 + exp(beta * x))`` with numbers of each channel."""
+    """Return ``alpha * log(1 + exp(beta * x))``, with an alpha and a beta for each channel."""
     inner = call.op("Softplus", call.op("Mul", call.x, per_channel(call, "beta")))
     return call.op("Mul", inner, per_channel(call, "alpha"))
 

@@ -1,4 +1,7 @@
-"""One operation of a MIL program with its arguments, as readers see it."""
+"""``Call``: one operation of a MIL program, as the readers in this package get it.
+
+MIL is Core ML's program language. A reader adds ONNX nodes that compute the operation.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from smelt.frontends.coreml.lowering import Scope
 
 END = 2**63 - 1
-"""A slice end behind every element."""
+"""A slice end that is larger than every size."""
 
 
 class Call:
@@ -34,14 +37,17 @@ class Call:
 
     @cached_property
     def arguments(self) -> dict[str, Sequence[Argument]]:
-        """All arguments by parameter; iOS 16 writes those of constexpr operators as attributes."""
+        """The arguments by parameter, each a name or a constant.
+
+        Those of constexpr operators are attributes before iOS 18.
+        """
         attributes = {
             name: [value] for name, value in self.operation.attributes.items() if name != "name"
         }
         return {**attributes, **self.operation.inputs}
 
     def known(self, name: str) -> Any:
-        """Return what the parameter ``name`` is bound to: a value or a Constant; None if absent."""
+        """Return the argument of the parameter ``name``: a value or a Constant; None if missing."""
         bound = self.arguments.get(name)
         if not bound:
             return None
@@ -91,7 +97,7 @@ class Call:
         return np.asarray(known.value)
 
     def _one(self, name: str, default: Any) -> Any:
-        """Return the element of a constant of one element."""
+        """Return the only element of a constant; raises E121 for several elements."""
         array = self.array(name, default)
         if array.size != 1:
             raise self.refused(f"{name} has {array.size} elements instead of one")
@@ -120,7 +126,7 @@ class Call:
         return [int(each) for each in self.array(name).reshape(-1)]
 
     def i64(self, name: str) -> ir.Value:
-        """Return an integer argument as int64, as ONNX takes sizes and indices."""
+        """Return an int32 argument as int64, the type of sizes and indices in ONNX."""
         constant = self.constant(name)
         if constant is not None:
             return self.builder.constant(np.asarray(constant.value).astype(np.int64))
@@ -135,7 +141,7 @@ class Call:
         domain: str = "",
         **attributes: Attribute | None,
     ) -> ir.Value:
-        """Return the output of a new node."""
+        """Add a node of an ONNX operator and return its output."""
         return self.builder.op(op_type, *inputs, domain=domain, name=None, **attributes)
 
     def ints(self, numbers: Sequence[int] | int) -> ir.Value:
@@ -165,7 +171,7 @@ class Call:
         return x if order == list(range(len(order))) else self.op("Transpose", x, perm=order)
 
     def flipped(self, name: str) -> ir.Value:
-        """Return the argument ``name`` with its last two dims exchanged."""
+        """Return the argument ``name`` with its last two axes swapped; a constant is folded."""
         constant = self.constant(name)
         if constant is not None:
             return self.scope.shared.flipped(constant)
@@ -183,7 +189,7 @@ class Call:
         return len(x.shape)
 
     def axis(self, name: str, rank: int, default: int | None = None) -> int:
-        """Return a constant axis, counted from the first of ``rank`` dims."""
+        """Return a constant axis as a number from 0 to ``rank - 1``; raises E121 for others."""
         axis = self.integer(name, default)
         if not -rank <= axis < rank:
             raise self.refused(f"{name} {axis} does not fit rank {rank}")
@@ -209,7 +215,7 @@ class Call:
         return onnx_type(kind.element)
 
     def refused(self, why: str, fix: str = "") -> Unsupported:
-        """Return the error for a use of the operator that is not read."""
+        """Return error E121: the operator has a reader, but not for this use of it."""
         return Unsupported(
             "E121",
             f"operator {self.operation.type!r} of Core ML is not read in this use",
@@ -219,6 +225,6 @@ class Call:
         )
 
     def place(self) -> str:
-        """Return where the operation stands, by the name of its first result."""
+        """Return text that names the operation in errors, by its first result."""
         names = [each.name for each in self.operation.outputs]
         return f"value {names[0]!r}" if names else "an operation without results"

@@ -1,4 +1,4 @@
-"""Read the classifier that ends a program: the label of the greatest probability."""
+"""Reader of the classifier that ends a program: it returns the label with the best probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read branches and loops."""
+"""Readers of branches and loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smelt.mlpackage.program import Block, TensorType
 
 @reads("cond")
 def _cond(call: Call) -> Sequence[ir.Value]:
-    """Return the results of the block that ``pred`` chooses."""
+    """Return the results of the first block where ``pred`` is true, else of the second: an If."""
     blocks = call.operation.blocks
     if len(blocks) != 2:
         raise call.refused(f"it has {len(blocks)} blocks instead of two")
@@ -32,14 +32,14 @@ def _cond(call: Call) -> Sequence[ir.Value]:
 
 
 def _scalar(builder: Builder, value: ir.Value) -> ir.Value:
-    """Return a boolean of one element as a scalar, as ONNX takes conditions."""
+    """Return a bool of one element as a scalar, which ONNX requires of conditions."""
     if value.shape is not None and len(value.shape) == 0:
         return value
     return builder.op("Reshape", value, builder.const_i64([]))
 
 
 def _branch(call: Call, block: Block) -> ir.Graph:
-    """Return the graph of a block without inputs."""
+    """Return a block without inputs as a graph, for a branch of an If."""
     builder, _ = call.builder.branch([])
     scope = Scope(builder, call.scope.shared, call.scope)
     results = scope.body(block, [])
@@ -48,7 +48,10 @@ def _branch(call: Call, block: Block) -> ir.Graph:
 
 
 def _returned(scope: Scope, builder: Builder, known: object) -> ir.Value:
-    """Return ``known`` as a value that a node of this graph writes, and that is no output yet."""
+    """Return ``known``, or a copy, in a form that ``builder``'s graph may return.
+
+    A graph returns values of its own nodes, each once; any other value is copied by Identity.
+    """
     value = scope.as_value(known)  # type: ignore[arg-type]
     producer = value.producer()
     own = producer is not None and producer.graph is builder.graph
@@ -59,11 +62,11 @@ def _returned(scope: Scope, builder: Builder, known: object) -> ir.Value:
 
 @reads("while_loop")
 def _while_loop(call: Call) -> Sequence[ir.Value]:
-    """Return the loop variables after the last run of the body.
+    """Return the loop variables after the last iteration: an ONNX Loop.
 
-    The first block decides whether the body runs. ONNX decides at the end of each iteration, so
-    that the block stands before the loop and at the end of its body. The first two inputs of that
-    body are the iteration number and the condition; the others are the loop variables.
+    MIL's first block tests before each iteration, ONNX at the end of each. So the nodes of this
+    block are added before the Loop, and again at the end of its body. The inputs of the body are
+    the iteration number, the condition, and the loop variables.
     """
     condition, body = call.operation.blocks
     initial = call.values("loop_vars")
@@ -93,5 +96,5 @@ def _while_loop(call: Call) -> Sequence[ir.Value]:
 
 
 def _carried(kind: TensorType, grows: bool) -> tuple[int | None, ...] | None:
-    """Return the dims of a loop variable; a list that grows has an open length."""
+    """Return the dims of a loop variable; a list that grows has an open length, its first dim."""
     return kind.dims if not grows or kind.dims is None else (None, *kind.dims[1:])

@@ -8,16 +8,15 @@ from typing import Any
 
 SUFFIXES = (".mlpackage", ".mlmodel")
 FROM_CORE_ML = "smelt.from_core_ml"
-"""Marks a model that was read from a package, in memory only."""
+"""Key in ``model.meta`` of a model that was read from a package; files do not have it."""
 
 _MARK = "#"
 _LEAST = 200
-"""Field numbers of the types of Core ML models begin here; those of an ONNX model end before."""
+"""In Core ML's protobuf, fields of model types have numbers from here on; ONNX has lower ones."""
 
 
 def split_function(source: str | Path) -> tuple[Path, str]:
-    """Return the path and the function that ``package.mlpackage#function`` names; the name may be
-    empty."""
+    """Return ``(path, function)`` for ``package.mlpackage#function``; "" without a function."""
     path = Path(source)
     begin, mark, name = path.name.rpartition(_MARK)
     if mark and not path.exists() and begin.endswith(SUFFIXES):
@@ -26,8 +25,10 @@ def split_function(source: str | Path) -> tuple[Path, str]:
 
 
 def is_core_ml(source: Any) -> bool:
-    """True for a path of a package or model file of Core ML, for bytes of a model file, and for a
-    model that was read from one."""
+    """True if ``source`` is a Core ML package or model file.
+
+    It may be a path, the bytes of a model file, or a model that was read from one of them.
+    """
     if isinstance(marks := getattr(source, "meta", None), Mapping):
         return FROM_CORE_ML in marks
     if isinstance(source, bytes):
@@ -39,7 +40,7 @@ def is_core_ml(source: Any) -> bool:
 
 
 def _has_core_ml_type(data: bytes) -> bool:
-    """True if the message has a field of a type of Core ML models."""
+    """True if the protobuf message ``data`` has a field that only Core ML models have."""
     from smelt.mlpackage.schema import MESSAGES  # imported late: commands ask for each path
     from smelt.mlpackage.wire import MalformedMessage, field_numbers
 

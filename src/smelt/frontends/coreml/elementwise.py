@@ -1,4 +1,4 @@
-"""Read elementwise arithmetic, comparison and logic."""
+"""Readers of elementwise arithmetic, comparisons and logic."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ def _not_equal(call: Call) -> ir.Value:
 
 
 def _shifted(call: Call, default: float) -> ir.Value:
-    """Return ``x`` plus its ``epsilon``; no node if the element type rounds that to 0."""
+    """Return ``x + epsilon``, or ``x`` if the element type rounds epsilon to 0.
+
+    ``default`` is the epsilon that Core ML documents for the operator.
+    """
     x = call.x
     assert x.dtype is not None
     epsilon = x.dtype.numpy().type(call.number("epsilon", default))
@@ -126,10 +129,10 @@ def _is_float(x: ir.Value) -> bool:
 
 @reads("floor_div")
 def _floor_div(call: Call) -> ir.Value:
-    """Return ``x / y``, rounded down.
+    """Return ``floor(x / y)``.
 
-    Of integers, the quotient that ONNX rounds towards zero is 1 too large where the remainders
-    with the sign of ``y`` and with the sign of ``x`` differ.
+    ONNX rounds integer quotients towards zero. That is 1 too large where there is a remainder and
+    the signs of ``x`` and ``y`` differ: there, both kinds of Mod give different remainders.
     """
     x, y = call.x, call.value("y")
     quotient = call.op("Div", x, y)
@@ -142,7 +145,11 @@ def _floor_div(call: Call) -> ir.Value:
 
 @reads("mod")
 def _mod(call: Call) -> ir.Value:
-    """Return the remainder of ``x / y`` with the sign of ``y``; ONNX has it for integers only."""
+    """Return the remainder of ``x / y`` with the sign of ``y``.
+
+    ONNX has this remainder for integers only. For floats, ``y`` is added to a remainder that has
+    the other sign.
+    """
     x, y = call.x, call.value("y")
     if not _is_float(x):
         return call.op("Mod", x, y)
@@ -176,7 +183,10 @@ def _cast(call: Call) -> ir.Value:
 
 @reads("select")
 def _select(call: Call) -> ir.Value:
-    """Return ``a`` where ``cond`` is true, else ``b``; without both, the places of true ones."""
+    """Return ``a`` where ``cond`` is true, else ``b``.
+
+    Without ``a`` and ``b``, return the indices at which ``cond`` is true, (count, rank).
+    """
     if not call.has("a") and not call.has("b"):
         places = call.op("Transpose", call.op("NonZero", call.value("cond")), perm=[1, 0])
         return call.builder.cast(places, call.result_type())

@@ -1,4 +1,4 @@
-"""Read gathers and scatters."""
+"""Readers of gathers and scatters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from smelt.frontends.coreml.registry import reads
 
 
 def _indices(call: Call) -> ir.Value:
-    """Return the indices as int64; refuses negative constants where they are out of bounds.
+    """Return the indices as int64; raises E121 for negative constants from iOS 17 on.
 
-    Since iOS 17, a negative index does not count from the end.
+    From then on, a negative index does not count from the end, but is out of bounds.
     """
     constant = call.constant("indices")
     if constant is not None and call.scope.shared.ios >= 17:
@@ -26,7 +26,8 @@ def _indices(call: Call) -> ir.Value:
 def _gather(call: Call) -> ir.Value:
     """Return the slices of ``x`` at ``indices`` along ``axis``.
 
-    Of ``batch_dims`` leading dims that both share, each entry has indices of its own.
+    With ``batch_dims``, each entry of the leading dims, which both operands share, has indices of
+    its own. ONNX's GatherND does this if ``axis`` follows the batch dims, so it is moved there.
     """
     rank = call.rank(call.x)
     axis, batch = call.axis("axis", rank, 0), call.integer("batch_dims", 0)
@@ -37,10 +38,10 @@ def _gather(call: Call) -> ir.Value:
         raise call.refused(f"batch_dims {batch} does not fit axis {axis}")
     between = range(batch, axis)
     perm = [*range(batch), axis, *between, *range(axis + 1, rank)]
-    turned = call.transposed(call.x, perm)
+    axis_first = call.transposed(call.x, perm)
     column = call.op("Unsqueeze", indices, call.ints([-1]))
-    result = call.op("GatherND", turned, column, batch_dims=batch)
-    # (batch, own dims of the indices, dims before axis, dims behind it)
+    result = call.op("GatherND", axis_first, column, batch_dims=batch)
+    # The result is (batch, other dims of the indices, dims before axis, dims behind it).
     own, middle = call.rank(indices) - batch, axis - batch
     total = batch + own + middle + rank - axis - 1
     back = [
@@ -61,7 +62,7 @@ def _gather_along_axis(call: Call) -> ir.Value:
 
 @reads("gather_nd")
 def _gather_nd(call: Call) -> ir.Value:
-    """Return the slices of ``x`` at the places in the rows of ``indices``."""
+    """Return the slices of ``x`` at the index tuples along the last axis of ``indices``."""
     batch = call.integer("batch_dims", 0)
     return call.op("GatherND", call.x, _indices(call), batch_dims=batch or None)
 
@@ -72,15 +73,15 @@ _REDUCTIONS = {"update": None, "add": "add", "mul": "mul", "max": "max", "min": 
 def _scatter_by(
     call: Call, op_type: str, data: ir.Value, indices: ir.Value, updates: ir.Value, axis: int | None
 ) -> ir.Value:
-    """Return ``data`` with ``updates`` put in by the ``mode`` of the operation.
+    """Return ``data`` with ``updates`` scattered into it, combined by the parameter ``mode``.
 
-    ONNX lacks ``sub``, which adds negative updates, and ``div``, which divides by the product of
-    all updates of a place.
+    ONNX lacks two modes: ``sub`` becomes an addition of negative updates, and ``div`` a division
+    by the product of all updates of an element.
     """
     mode = call.word("mode", "add")
 
     def scatter(into: ir.Value, new: ir.Value, reduction: str | None) -> ir.Value:
-        """Return one scatter."""
+        """Return ``new`` scattered into ``into`` by one ONNX node."""
         return call.op(op_type, into, indices, new, axis=axis, reduction=reduction)
 
     if mode == "sub":
@@ -97,14 +98,17 @@ def _scatter_by(
 
 @reads("scatter")
 def _scatter(call: Call) -> ir.Value:
-    """Return ``data`` with slices along ``axis`` updated at a vector of ``indices``."""
+    """Return ``data`` with slices along ``axis`` updated at a vector of ``indices``.
+
+    ONNX's ScatterND updates slices of the first axis, so ``axis`` is moved there and back.
+    """
     data, updates = call.value("data"), call.value("updates")
     rank = call.rank(data)
     axis = call.axis("axis", rank, 0)
     perm = [axis, *(other for other in range(rank) if other != axis)]
     column = call.op("Unsqueeze", _indices(call), call.ints([-1]))
-    turned, new = call.transposed(data, perm), call.transposed(updates, perm)
-    result = _scatter_by(call, "ScatterND", turned, column, new, None)
+    axis_first, new = call.transposed(data, perm), call.transposed(updates, perm)
+    result = _scatter_by(call, "ScatterND", axis_first, column, new, None)
     return call.transposed(result, [perm.index(each) for each in range(rank)])
 
 
@@ -118,6 +122,8 @@ def _scatter_along_axis(call: Call) -> ir.Value:
 
 @reads("scatter_nd")
 def _scatter_nd(call: Call) -> ir.Value:
-    """Return ``data`` with slices updated at the places in the rows of ``indices``."""
+    """Return ``data`` with slices updated at the index tuples along the last axis of
+    ``indices``.
+    """
     data, updates = call.value("data"), call.value("updates")
     return _scatter_by(call, "ScatterND", data, _indices(call), updates, None)

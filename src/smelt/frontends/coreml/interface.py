@@ -1,4 +1,4 @@
-"""Inputs, open sizes, bounds and images of a Core ML function."""
+"""Read the interface of a Core ML function: its inputs, and the bounds and images it describes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.ir.bounds import Bounds, note_bounds
 from smelt.mlpackage.program import Function, Image, Interface, MultiArray
 
 IMAGE = "smelt.image"
-"""In the metadata of an input: colour layout, width and height of the image that Core ML takes."""
+"""Metadata key of an input or output that is an image: its value is such as ``RGB 224x224``."""
 
 
 def open_inputs(function: Function, interface: Interface | None) -> dict[str, ir.Value]:
@@ -47,7 +47,7 @@ def open_inputs(function: Function, interface: Interface | None) -> dict[str, ir
 
 
 def note_sizes(model: ir.Model, function: Function, interface: Interface | None) -> None:
-    """Note the bounds of open sizes that the package declares."""
+    """Note the bounds that the package describes for the open sizes of its inputs."""
     bounds: dict[str, Bounds] = {}
     arrays = _arrays(interface)
     for named in function.inputs:
@@ -62,18 +62,21 @@ def note_sizes(model: ir.Model, function: Function, interface: Interface | None)
 
 
 def _arrays(interface: Interface | None) -> Mapping[str, MultiArray | Image]:
-    """Return the described types of inputs by name."""
+    """Return the described type of each input that has one, by name."""
     if interface is None:
         return {}
     return {each.name: each.type for each in interface.inputs if each.type is not None}
 
 
 def _ends(described: MultiArray | Image, axis: int, rank: int) -> Bounds | None:
-    """Return least and greatest size of ``axis``; None if the package has no upper bound."""
+    """Return the least and greatest size of ``axis`` of ``rank``.
+
+    None if the package describes none, or no upper bound.
+    """
     if isinstance(described, Image):
         if axis < rank - 2:
             return None
-        chosen = rank - 1 - axis  # width is the last dim, and the first of a size
+        chosen = rank - 1 - axis  # an image size is (width, height), the tensor (..., H, W)
         if described.ranges:
             low, high = described.ranges[chosen]
         elif described.enumerated:
@@ -92,7 +95,7 @@ def _ends(described: MultiArray | Image, axis: int, rank: int) -> Bounds | None:
 
 
 def describe_inputs(model: ir.Model, interface: Interface | None) -> None:
-    """Note which inputs and outputs are images for Core ML."""
+    """Record colour layout and size of images in the metadata of inputs and outputs."""
     if interface is None:
         return
     described = {each.name: each.type for each in (*interface.inputs, *interface.outputs)}

@@ -1,4 +1,7 @@
-"""Read lists of tensors of one shape, each as one tensor with the elements along its first dim."""
+"""Readers of lists. A list of tensors of one shape becomes one tensor, stacked along axis 0.
+
+A list of dynamic length is noted in ``Shared.growing``; a write beyond its end lengthens it.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from smelt.frontends.coreml.types import onnx_type
 
 @reads("make_list")
 def _make_list(call: Call) -> ir.Value:
-    """Return a list of ``init_length`` elements, which are 0 until they are written."""
+    """Return a list of ``init_length`` elements, all 0."""
     kind = tensor_type(call.operation.outputs[0].type)
     dims: list[int] = []
     for argument in call.arguments.get("elem_shape", ()):
@@ -33,7 +36,10 @@ def _make_list(call: Call) -> ir.Value:
 
 
 def _grown(call: Call, items: ir.Value, needed: ir.Value) -> ir.Value:
-    """Return a list with at least ``needed`` (int64 of shape (1,)) elements, new ones 0."""
+    """Return the list ``items``, padded by elements of 0 to at least ``needed`` elements.
+
+    ``needed`` is int64 of shape (1,).
+    """
     missing = call.op("Sub", needed, call.builder.size(items, 0))
     missing = call.op("Max", missing, call.ints([0]))
     rank = call.rank(items)
@@ -44,7 +50,7 @@ def _grown(call: Call, items: ir.Value, needed: ir.Value) -> ir.Value:
 
 
 def _kept(call: Call, items: ir.Value) -> ir.Value:
-    """Return an updated list, which grows if the list before the update grows."""
+    """Return ``items``, an update of the list ``ls``, after noting that it grows if ``ls`` does."""
     if call.value("ls") in call.scope.shared.growing:
         call.scope.shared.growing.add(items)
     return items
@@ -52,7 +58,7 @@ def _kept(call: Call, items: ir.Value) -> ir.Value:
 
 @reads("list_write")
 def _list_write(call: Call) -> ir.Value:
-    """Return the list with ``value`` at ``index``; a list of dynamic length grows up to there."""
+    """Return the list with ``value`` at ``index``; a growing list is padded up to there."""
     items, index = call.value("ls"), call.op("Reshape", call.i64("index"), call.ints([1, 1]))
     if items in call.scope.shared.growing:
         needed = call.op("Add", call.op("Reshape", index, call.ints([1])), call.ints([1]))

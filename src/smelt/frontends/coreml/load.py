@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, InvalidModel, UsageError, did_you_mean
-from smelt.frontends.coreml import (  # noqa: F401 - each registers what it reads
+from smelt.frontends.coreml import (  # noqa: F401 - each registers its readers
     activations,
     classifier,
     control_flow,
@@ -43,13 +43,13 @@ OPSET = 23
 
 
 def read_core_ml(source: str | Path | bytes) -> ir.Model:
-    """Return the program of a Core ML package, model file or bytes as a Model of ONNX operators.
+    """Return a function of a Core ML package, model file or bytes as a model of ONNX operators.
 
-    ``package.mlpackage#function`` names a function; the default is that of the package. A state
-    is an input, and an output ``NAME_out`` if the program writes it. Sizes that are open have the
-    name ``INPUT_AXIS`` and the bounds of the package. Raises what ``read_package`` raises,
-    InvalidModel E3xx for programs that contradict themselves, UsageError E123 for a function that
-    the package lacks, and an ErrorList of Unsupported E105, E120 and E121 for all that is not read.
+    ``package.mlpackage#function`` names the function; without a name, it is the package's default.
+    A state is an input, and also an output ``NAME_out`` if the program writes it. An open size is
+    called ``INPUT_AXIS`` and has the bounds of the package. Raises the errors of ``read_package``,
+    InvalidModel E3xx for inconsistent programs, UsageError E123 for an unknown function, and an
+    ErrorList of Unsupported E105, E120 and E121 with everything that cannot be read.
     """
     path, name = (source, "") if isinstance(source, bytes) else split_function(source)
     package = read_package(path)
@@ -57,7 +57,7 @@ def read_core_ml(source: str | Path | bytes) -> ir.Model:
 
 
 def model_of(package: Package, name: str) -> ir.Model:
-    """Return the function ``name`` of ``package`` as a Model."""
+    """Return the function ``name`` of ``package`` as a model; ``read_core_ml`` has the errors."""
     function = _function(package, name)
     register_all()
     graph = ir.Graph([], [], nodes=[], name=name)
@@ -121,15 +121,15 @@ def _return(scope: Scope, name: str, known: ir.Value | Constant) -> None:
     value = scope.as_value(known)
     if value.producer() is None or value.name != name:
         value = scope.builder.op("Identity", value)
-        held = graph_value(graph, name)
-        if held is not None:  # the name belongs to an inner value: it gives way
-            held.name = scope.builder.free_name(f"{name}_inner")
+        holder = graph_value(graph, name)
+        if holder is not None:  # an inner value has the name of the output, and loses it
+            holder.name = scope.builder.free_name(f"{name}_inner")
         value.name = name
     graph.outputs.append(value)
 
 
 def graph_value(graph: ir.Graph, name: str) -> ir.Value | None:
-    """Return the value ``name`` that a node of ``graph`` writes."""
+    """Return the output ``name`` of a node of ``graph``; None if there is none."""
     for node in graph:
         for value in node.outputs:
             if value.name == name:

@@ -1,4 +1,4 @@
-"""Lower a function of a MIL program to a graph of ONNX, operation by operation."""
+"""Lower a function of a MIL program to an ONNX graph, operation by operation."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ INTERNED = 1024
 class Shared:
     """What all blocks of one function share.
 
-    ``builder`` makes the weights, in the main graph. ``opset`` is that of the function, such as
-    ``CoreML7``. ``states`` holds the current value of each state, ``written`` those that the
-    program writes, ``refusals`` the errors so far, and ``growing`` the lists of dynamic length.
+    ``builder`` makes constants in the main graph. ``opset`` is that of the function, such as
+    ``CoreML7``. ``states`` holds the current value of each state, ``written`` the states that the
+    program writes, ``refusals`` the errors so far, ``named`` the names that values already have,
+    and ``growing`` the lists of dynamic length.
     """
 
     builder: Builder
@@ -63,7 +64,7 @@ class Shared:
         return self._equal[key]
 
     def weight(self, constant: Constant) -> ir.Value:
-        """Return a constant of the program as a constant of the main graph, one for each."""
+        """Return a constant of the program as a value of the main graph, the same in each call."""
         kept = self._weights.get(id(constant))
         if kept is None:
             tensor = tensor_of(constant)
@@ -76,7 +77,7 @@ class Shared:
         return kept[1]
 
     def flipped(self, constant: Constant) -> ir.Value:
-        """Return a constant with its last two dims exchanged."""
+        """Return a constant with its last two axes swapped."""
         if id(constant) not in self._flipped:
             array = np.asarray(tensor_of(constant).numpy()).swapaxes(-1, -2)
             self._weights.setdefault(id(constant), (constant, self.constant(array)))
@@ -85,15 +86,16 @@ class Shared:
 
     @property
     def ios(self) -> int:
-        """The version of iOS whose meaning operators have, at least 15."""
+        """The iOS version of the opset, which decides what operators mean; at least 15."""
         digits = "".join(filter(str.isdigit, self.opset))
         return int(digits) + 10 if digits else 15
 
 
 class Scope:
-    """The names that one block sees, and the builder of its graph."""
+    """The names that are visible in one block, and the builder of its graph."""
 
     def __init__(self, builder: Builder, shared: Shared, outer: Scope | None = None) -> None:
+        """Start without names; ``outer`` is the scope of the block around this one."""
         self.builder = builder
         self.shared = shared
         self.outer = outer
@@ -106,7 +108,8 @@ class Scope:
         self._names[name] = known
 
     def known(self, argument: Argument) -> Known:
-        """Return what an argument stands for; raises InvalidModel E305 for an unknown name."""
+        """Return the value or Constant of an argument; raises InvalidModel E305 for an unknown
+        name."""
         if isinstance(argument, Constant):
             return argument
         scope: Scope | None = self
@@ -117,32 +120,38 @@ class Scope:
         raise InvalidModel(
             "E305",
             f"an operation of a Core ML program reads {argument!r}, which nothing before it writes",
-            why="operations stand in the order in which they run",
+            why="operations are listed in the order in which they run",
             fix="save the model again",
         )
 
     def as_value(self, known: Known) -> ir.Value:
-        """Return ``known`` as a value of the graph."""
+        """Return ``known`` as a value of the graph; a Constant becomes a constant of it."""
         return self.shared.weight(known) if isinstance(known, Constant) else known
 
     # -- operations --------------------------------------------------------------------------
 
     def run(self, block: Block) -> list[Known]:
-        """Lower the operations of ``block`` and return what it returns."""
+        """Lower the operations of ``block`` and return its outputs."""
         for operation in block.operations:
             self._operation(operation)
         return [self.known(name) for name in block.outputs]
 
     def body(self, block: Block, inputs: Sequence[Known]) -> list[Known]:
-        """Lower ``block`` in a scope inside of this one, with ``inputs`` bound to its inputs."""
+        """Lower ``block`` with the arguments ``inputs`` in an inner scope; return its outputs.
+
+        Its nodes go into the graph of this scope.
+        """
         inner = Scope(self.builder, self.shared, self)
         for named, value in zip(block.inputs, inputs, strict=True):
             inner.define(named.name, value)
         return inner.run(block)
 
     def _operation(self, operation: Operation) -> None:
-        """Lower one operation; a refusal is noted, and its results are then values of the declared
-        types without a node."""
+        """Lower one operation.
+
+        If its reader refuses it, the error is noted, and placeholders of the declared types stand
+        for its results, so that further errors are found.
+        """
         if operation.type == "const":
             self._constant(operation)
             return
@@ -173,7 +182,7 @@ class Scope:
             self.define(named.name, result)
 
     def _constant(self, operation: Operation) -> None:
-        """Bind the name of a const operation."""
+        """Bind the name of a const operation to its Constant; raises InvalidModel E308 without."""
         if "val" not in operation.attributes or len(operation.outputs) != 1:
             raise InvalidModel(
                 "E308",
@@ -185,7 +194,10 @@ class Scope:
         self.define(operation.outputs[0].name, operation.attributes["val"])
 
     def _name(self, name: str, value: ir.Value) -> None:
-        """Give a new value its name in the program, unless an inner block has used that name."""
+        """Give a new value its name in the program, unless another value has that name already.
+
+        Blocks of a program may reuse a name, the values of an ONNX model may not.
+        """
         if value.producer() is None or value.name in self.shared.named:
             return
         if name not in self.shared.named:
@@ -194,8 +206,7 @@ class Scope:
 
 
 def reserve_names(builder: Builder, block: Block) -> None:
-    """Keep all names of ``block`` and of the blocks inside of it from the values that readers
-    add."""
+    """Reserve all names in ``block`` and its inner blocks, so that nodes of readers get others."""
     taken = names_of(builder.model).taken
     stack = [block]
     while stack:
@@ -219,7 +230,11 @@ def _not_read(call: Call) -> Unsupported:
 
 
 def tensor_type(kind: ValueType) -> TensorType:
-    """Return the type of the tensor that stands for a value: of a list, one with all elements."""
+    """Return the type of the tensor that a MIL value becomes.
+
+    A state becomes the tensor in it, a list the tensor of its stacked elements. Raises Unsupported
+    E105 for other types.
+    """
     if isinstance(kind, StateType):
         kind = kind.wrapped
     if isinstance(kind, ListType) and isinstance(kind.element, TensorType):
@@ -236,7 +251,7 @@ def tensor_type(kind: ValueType) -> TensorType:
 
 
 def _placeholder(named: Named) -> ir.Value:
-    """Return a value of the declared type without a node, behind an operation that is refused."""
+    """Return a value of the declared type without a node, for a result of a refused operation."""
     value = ir.Value(name=named.name)
     try:
         kind = tensor_type(named.type)
@@ -248,9 +263,9 @@ def _placeholder(named: Named) -> ir.Value:
 
 
 def _check_type(named: Named, value: ir.Value, operator: str) -> None:
-    """Compare the inferred type of ``value`` with the declared one, which fills what is unknown.
+    """Set the type and shape of ``value`` to the declared ones where inference found none.
 
-    Raises InvalidModel E309 or E317 if they contradict each other.
+    Raises InvalidModel E309 or E317 if declared and inferred ones contradict each other.
     """
     if not isinstance(named.type, TensorType):
         return

@@ -1,4 +1,4 @@
-"""Read operators that move elements: concatenation, padding, blocks, triangles."""
+"""Readers of operators that move elements: concatenation, padding, blocks, triangles."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ from smelt.frontends.coreml.registry import reads
 
 @reads("concat")
 def _concat(call: Call) -> ir.Value:
-    """Return the values one behind the other along ``axis``, or interleaved; scalars as vectors."""
+    """Return the values concatenated along ``axis``, or interleaved along it.
+
+    Scalars, which Core ML accepts, become vectors first.
+    """
     values = call.values("values")
     axis = call.axis("axis", max(1, call.rank(values[0])))
     if call.flag("interleave"):
         return call.op("ConcatInterleave", *values, domain="smelt", axis=axis)
-    grown = [
+    parts = [
         value if call.rank(value) else call.op("Reshape", value, call.ints([1])) for value in values
     ]
-    return call.op("Concat", *grown, axis=axis)
+    return call.op("Concat", *parts, axis=axis)
 
 
 @reads("stack")
 def _stack(call: Call) -> ir.Value:
-    """Return the values along a new dim ``axis``."""
+    """Return the values stacked along a new axis ``axis``."""
     values = call.values("values")
     axis = call.axis("axis", call.rank(values[0]) + 1)
-    grown = [call.op("Unsqueeze", value, call.ints([axis])) for value in values]
-    return call.op("Concat", *grown, axis=axis)
+    parts = [call.op("Unsqueeze", value, call.ints([axis])) for value in values]
+    return call.op("Concat", *parts, axis=axis)
 
 
 @reads("split")
@@ -56,21 +59,20 @@ def _transpose(call: Call) -> ir.Value:
 
 @reads("reverse")
 def _reverse(call: Call) -> ir.Value:
-    """Return ``x`` backwards along ``axes``, by default along all."""
+    """Return ``x`` reversed along ``axes``, by default along all: a Slice with steps of -1."""
     axes = call.integers("axes", range(call.rank(call.x)))
     if not axes:
         return call.op("Identity", call.x)
     count = len(axes)
-    ends = [-END, -1, -1]
-    starts, stops, steps = (call.ints([number] * count) for number in (-1, ends[0], -1))
-    return call.op("Slice", call.x, starts, stops, call.ints(axes), steps)
+    starts, ends, steps = (call.ints([number] * count) for number in (-1, -END, -1))
+    return call.op("Slice", call.x, starts, ends, call.ints(axes), steps)
 
 
 @reads("reverse_sequence")
 def _reverse_sequence(call: Call) -> ir.Value:
-    """Return ``x`` with the first ``lengths[i]`` elements of each row ``i`` backwards.
+    """Return ``x`` with the first ``lengths[b]`` elements of each batch entry ``b`` reversed.
 
-    ONNX has rows and elements in the first two dims only.
+    ONNX has time and batch in the first two axes only, so they are moved there and back.
     """
     rank = call.rank(call.x)
     time, batch = call.axis("seq_axis", rank, 0), call.axis("batch_axis", rank, 0)
@@ -80,14 +82,17 @@ def _reverse_sequence(call: Call) -> ir.Value:
     if time == batch:
         raise call.refused("seq_axis and batch_axis are the same")
     perm = [time, batch, *(axis for axis in range(rank) if axis not in (time, batch))]
-    turned = call.transposed(call.x, perm)
-    result = call.op("ReverseSequence", turned, lengths, time_axis=0, batch_axis=1)
+    time_first = call.transposed(call.x, perm)
+    result = call.op("ReverseSequence", time_first, lengths, time_axis=0, batch_axis=1)
     return call.transposed(result, [perm.index(axis) for axis in range(rank)])
 
 
 @reads("band_part")
 def _band_part(call: Call) -> ir.Value:
-    """Return ``x`` with zeros outside of a band: ``lower`` diagonals below, ``upper`` above."""
+    """Return ``x`` with zeros outside of a band around the main diagonal.
+
+    The band has ``lower`` diagonals below and ``upper`` above it; -1 keeps all.
+    """
     result, lower, upper = call.x, call.integer("lower", -1), call.integer("upper", -1)
     if upper >= 0:
         result = call.op("Trilu", result, call.ints(upper), upper=0)
@@ -101,7 +106,7 @@ _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge"}
 
 @reads("pad")
 def _pad(call: Call) -> ir.Value:
-    """Return ``x`` with elements around its last dims."""
+    """Return ``x`` padded. MIL lists start and end of the last axes, ONNX all starts, then ends."""
     mode, rank = call.word("mode", "constant"), call.rank(call.x)
     if mode not in _MODES:
         raise call.refused(f"its mode {mode!r} is unknown")
@@ -126,29 +131,28 @@ def _pad(call: Call) -> ir.Value:
 
 @reads("depth_to_space")
 def _depth_to_space(call: Call) -> ir.Value:
-    """Return ``x`` with blocks of channels as pixels; the place in the block counts first."""
+    """Return (N, b*b*C, H, W) as (N, C, H*b, W*b); the position in the block is the outer index."""
     return call.op("DepthToSpace", call.x, blocksize=call.integer("block_size"), mode="DCR")
 
 
 @reads("pixel_shuffle")
 def _pixel_shuffle(call: Call) -> ir.Value:
-    """Return ``x`` with blocks of channels as pixels; the channel counts first."""
+    """Return (N, C*b*b, H, W) as (N, C, H*b, W*b); the channel is the outer index."""
     return call.op("DepthToSpace", call.x, blocksize=call.integer("upscale_factor"), mode="CRD")
 
 
 @reads("space_to_depth")
 def _space_to_depth(call: Call) -> ir.Value:
-    """Return ``x`` with blocks of pixels as channels; the place in the block counts first."""
+    """Return (N, C, H*b, W*b) as (N, b*b*C, H, W); the position in the block is the outer index."""
     return call.op("SpaceToDepth", call.x, blocksize=call.integer("block_size"))
 
 
 def _blocked(
     call: Call, x: ir.Value, factors: Sequence[int], perm: Sequence[int], merged: Sequence[int]
 ) -> ir.Value:
-    """Return ``x`` (N, C, H, W) with H and W cut by ``factors``, permuted and merged.
+    """Return ``x``, (N, C, H, W), reshaped to (N, C, H/f0, f0, W/f1, f1), transposed, and reshaped.
 
-    The dims between are (N, C, H / f0, f0, W / f1, f1). ``merged`` has the sizes of the result, -1
-    and 0 as Reshape takes them.
+    ``perm`` is the permutation of these six axes, ``merged`` the shape of the result.
     """
     n, c, h, w = call.dims(x)
     if not isinstance(h, int) or not isinstance(w, int) or not isinstance(c, int):
@@ -161,7 +165,7 @@ def _blocked(
 
 @reads("pixel_unshuffle")
 def _pixel_unshuffle(call: Call) -> ir.Value:
-    """Return ``x`` with blocks of pixels as channels; the channel counts first."""
+    """Return (N, C, H*f, W*f) as (N, C*f*f, H, W); the channel is the outer index."""
     f = call.integer("downscale_factor")
     sizes = call.sizes(call.x, [1, 2, 3])
     if sizes is None:
@@ -172,8 +176,10 @@ def _pixel_unshuffle(call: Call) -> ir.Value:
 
 @reads("space_to_batch")
 def _space_to_batch(call: Call) -> ir.Value:
-    """Return blocks of pixels of padded images as images of their own, the place in the block
-    first."""
+    """Return padded images (N, C, H*f0, W*f1) as (f0*f1*N, C, H, W).
+
+    Each position in a block of pixels becomes an image; it is the outer index of the batch.
+    """
     f0, f1 = call.integers("block_shape")
     (top, bottom), (left, right) = call.array("paddings").reshape(2, 2).tolist()
     pads = call.ints([0, 0, top, left, 0, 0, bottom, right])
@@ -187,16 +193,16 @@ def _space_to_batch(call: Call) -> ir.Value:
 
 @reads("batch_to_space")
 def _batch_to_space(call: Call) -> ir.Value:
-    """Return images with the pixels of several images as blocks, without their borders."""
+    """Return (f0*f1*N, C, H, W) as images (N, C, H*f0, W*f1), without the borders ``crops``."""
     f0, f1 = call.integers("block_shape")
     (top, bottom), (left, right) = call.array("crops").reshape(2, 2).tolist()
     sizes = call.sizes(call.x, [1, 2, 3])
     if sizes is None:
         raise call.refused("the sizes of its image are open")
     c, h, w = sizes
-    cut = call.op("Reshape", call.x, call.ints([f0, f1, -1, c, h, w]))
-    turned = call.op("Transpose", cut, perm=[2, 3, 4, 0, 5, 1])
-    whole = call.op("Reshape", turned, call.ints([-1, c, h * f0, w * f1]))
+    split = call.op("Reshape", call.x, call.ints([f0, f1, -1, c, h, w]))
+    interleaved = call.op("Transpose", split, perm=[2, 3, 4, 0, 5, 1])
+    whole = call.op("Reshape", interleaved, call.ints([-1, c, h * f0, w * f1]))
     starts, ends = call.ints([top, left]), call.ints([h * f0 - bottom, w * f1 - right])
     cropped = any((top, bottom, left, right))
     return call.op("Slice", whole, starts, ends, call.ints([2, 3])) if cropped else whole
@@ -212,7 +218,10 @@ def _crop(call: Call) -> ir.Value:
 
 @reads("sliding_windows")
 def _sliding_windows(call: Call) -> ir.Value:
-    """Return all windows of ``size`` elements along ``axis``, as a new dim behind it."""
+    """Return the windows of ``size`` elements along ``axis``, each ``stride`` after the last.
+
+    The axis becomes two: (window, element of the window).
+    """
     axis = call.axis("axis", call.rank(call.x))
     size, stride = call.integer("size"), call.integer("stride", 1)
     length = call.dims(call.x)[axis]

@@ -1,4 +1,4 @@
-"""Read normalizations."""
+"""Readers of normalizations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smelt.frontends.coreml.registry import reads
 
 
 def _filled(call: Call, name: str, default: float, shape: list[int]) -> ir.Value:
-    """Return the parameter ``name`` in the type of ``x``, or one filled with ``default``."""
+    """Return the parameter ``name`` in the type of ``x``; if missing, ``default`` in ``shape``."""
     if call.has(name):
         return call.like(name, call.x)
     assert call.x.dtype is not None
@@ -18,7 +18,7 @@ def _filled(call: Call, name: str, default: float, shape: list[int]) -> ir.Value
 
 
 def _channels(call: Call) -> list[int]:
-    """Return the number of channels of ``x`` as a shape."""
+    """Return ``[C]``, the number of channels of ``x``; raises E121 if it is open."""
     channels = call.sizes(call.x, [1])
     if channels is None:
         raise call.refused("the number of its channels is open")
@@ -46,7 +46,11 @@ def _instance_norm(call: Call) -> ir.Value:
 
 @reads("layer_norm")
 def _layer_norm(call: Call) -> ir.Value:
-    """Return ``x`` normalized over ``axes``, by default over all; ONNX takes only the last dims."""
+    """Return ``x`` normalized over ``axes``, by default over all.
+
+    ONNX normalizes over the last axes, so ``axes`` are moved there and back. If their sizes are
+    open, the formula is added instead of LayerNormalization.
+    """
     x, rank = call.x, call.rank(call.x)
     given = call.integers("axes", range(rank))
     axes = [axis % rank for axis in given if -rank <= axis < rank]
@@ -55,9 +59,9 @@ def _layer_norm(call: Call) -> ir.Value:
     perm = [axis for axis in range(rank) if axis not in axes] + axes
     sizes = call.sizes(x, axes)
     epsilon = call.number("epsilon", 1e-5)
-    turned = call.transposed(x, perm)
+    axes_last = call.transposed(x, perm)
     if sizes is None:
-        result = _normalized(call, turned, len(axes), epsilon)
+        result = _normalized(call, axes_last, len(axes), epsilon)
         for name, op_type in (("gamma", "Mul"), ("beta", "Add")):
             result = call.op(op_type, result, call.like(name, x)) if call.has(name) else result
     else:
@@ -65,13 +69,13 @@ def _layer_norm(call: Call) -> ir.Value:
         shift = call.like("beta", x) if call.has("beta") else None
         axis = rank - len(axes)
         result = call.op(
-            "LayerNormalization", turned, scale, shift, axis=axis - rank, epsilon=epsilon
+            "LayerNormalization", axes_last, scale, shift, axis=axis - rank, epsilon=epsilon
         )
     return call.transposed(result, [perm.index(axis) for axis in range(rank)])
 
 
 def _normalized(call: Call, x: ir.Value, count: int, epsilon: float) -> ir.Value:
-    """Return ``x`` with mean 0 and variance 1 over its last ``count`` dims, which are open."""
+    """Return ``(x - mean) / sqrt(variance + epsilon)`` over the last ``count`` axes."""
     axes = list(range(-count, 0))
     centred = call.op("Sub", x, call.builder.mean(x, axes))
     variance = call.builder.mean(call.op("Mul", centred, centred), axes)
@@ -81,7 +85,7 @@ def _normalized(call: Call, x: ir.Value, count: int, epsilon: float) -> ir.Value
 
 @reads("l2_norm")
 def _l2_norm(call: Call) -> ir.Value:
-    """Return ``x`` divided by the norm of its last three dims."""
+    """Return ``x / sqrt(sum of x * x over the last three axes + epsilon)``."""
     squares = call.op("ReduceSumSquare", call.x, call.ints([-3, -2, -1]), keepdims=1)
     shifted = call.op("Add", squares, call.filled(call.number("epsilon", 1e-6), call.x))
     return call.op("Div", call.x, call.op("Sqrt", shifted))
@@ -89,7 +93,7 @@ def _l2_norm(call: Call) -> ir.Value:
 
 @reads("local_response_norm")
 def _local_response_norm(call: Call) -> ir.Value:
-    """Return ``x`` divided by a power of the mean square of ``size`` neighbouring channels."""
+    """Return ``x / (k + alpha * mean of x * x over size neighbouring channels) ** beta``."""
     alpha, beta = call.number("alpha", 1e-4), call.number("beta", 0.75)
     size, bias = call.integer("size"), call.number("k", 1.0)
     if size % 2 == 0:

@@ -1,4 +1,4 @@
-"""Read pools."""
+"""Readers of poolings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from smelt.frontends.coreml.windows import windows_of
 def _pool(
     call: Call, op_type: str, p: int | None = None, count_include_pad: int | None = None
 ) -> ir.Value:
-    """Return a pool of windows over the spatial dims of ``x``; ``p`` and ``count_include_pad`` are
-    attributes of ONNX."""
+    """Return the pooling ``op_type`` of ``x`` over windows of its spatial dims.
+
+    ``p`` and ``count_include_pad`` are attributes of the ONNX operator.
+    """
     kernel = call.integers("kernel_sizes")
     windows = windows_of(call, kernel)
     return call.op(
@@ -37,6 +39,6 @@ READERS["l2_pool"] = partial(_pool, op_type="LpPool", p=2)
 
 @reads("avg_pool")
 def _avg_pool(call: Call) -> ir.Value:
-    """Return the averages of windows, whose size counts padding unless that is excluded."""
+    """Return the averages of windows; pads count unless exclude_padding_from_average is set."""
     excluded = call.flag("exclude_padding_from_average")
     return _pool(call, "AveragePool", count_include_pad=int(not excluded))

@@ -1,4 +1,4 @@
-"""Read matrix products and attention."""
+"""Readers of matrix products and attention."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from smelt.frontends.coreml.registry import reads
 
 @reads("linear")
 def _linear(call: Call) -> ir.Value:
-    """Return ``x`` times the transposed ``weight`` plus ``bias``.
+    """Return ``x @ weight.T + bias``.
 
-    Weights may be wider than ``x`` since iOS 17; they are then rounded to its type.
+    From iOS 17 on, weights may have a wider type than ``x``; they are cast to the type of ``x``.
     """
     x, bias = call.x, call.optional("bias")
     if bias is not None:
@@ -30,12 +30,12 @@ def _linear(call: Call) -> ir.Value:
 
 @reads("matmul")
 def _matmul(call: Call) -> ir.Value:
-    """Return the product of matrices, each transposed first if its flag says so."""
-    sides = []
+    """Return ``x @ y``, where ``transpose_x`` and ``transpose_y`` transpose an operand first."""
+    operands = []
     for name in ("x", "y"):
-        turned = call.flag(f"transpose_{name}") and call.rank(call.value(name)) > 1
-        sides.append(call.flipped(name) if turned else call.value(name))
-    return call.op("MatMul", *sides)
+        is_transposed = call.flag(f"transpose_{name}") and call.rank(call.value(name)) > 1
+        operands.append(call.flipped(name) if is_transposed else call.value(name))
+    return call.op("MatMul", *operands)
 
 
 @reads("einsum")
@@ -46,8 +46,10 @@ def _einsum(call: Call) -> ir.Value:
 
 @reads("scaled_dot_product_attention")
 def _attention(call: Call) -> ir.Value:
-    """Return softmax(query times key / sqrt(E) + mask) times value; a boolean mask excludes
-    elements."""
+    """Return ``softmax(query @ key.T / sqrt(E) + mask) @ value``; E is the size of the last axis.
+
+    Where a bool mask is False, scores are -inf.
+    """
     query, key, value = (call.value(name) for name in ("query", "key", "value"))
     mask = call.optional("attn_mask")
     if call.rank(query) == call.rank(key) == call.rank(value) == 4:
@@ -55,8 +57,7 @@ def _attention(call: Call) -> ir.Value:
     sizes = call.sizes(query, [-1])
     if sizes is None:
         raise call.refused("the size of the embedding is open")
-    turned = call.flipped("key")
-    scores = call.op("MatMul", query, turned)
+    scores = call.op("MatMul", query, call.flipped("key"))
     scores = call.op("Mul", scores, call.filled(1 / sqrt(sizes[0]), scores))
     if mask is not None and mask.dtype == ir.DataType.BOOL:
         scores = call.op("Where", mask, scores, call.filled(float("-inf"), scores))

@@ -1,4 +1,4 @@
-"""Read quantization of activations."""
+"""Readers of operators that quantize and dequantize activations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _dequantize(call: Call) -> ir.Value:
 
 
 def _axis(call: Call) -> int | None:
-    """Return the axis along which scales differ; None of a single scale."""
+    """Return the axis along which scales differ; None if there is a single scale."""
     if call.rank(call.value("scale")) == 0:
         return None
     return call.axis("axis", call.rank(call.value("input")))

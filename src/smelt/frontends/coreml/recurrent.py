@@ -1,4 +1,4 @@
-"""Read recurrent layers."""
+"""Readers of recurrent layers. In shapes: s steps, b batch, H hidden elements."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _ACTIVATIONS = {"linear": "Affine", "relu": "Relu", "sigmoid": "Sigmoid", "tanh"
 document their parameters."""
 
 _LSTM_GATES = (0, 2, 1, 3)
-"""Input, output, forget and cell gate, the order of ONNX, in input, forget, output, cell."""
+"""For each gate of ONNX (input, output, forget, cell), its index in Core ML (i, f, o, c)."""
 _GRU_GATES = (2, 0, 1)
-"""Update, reset and new gate, the order of ONNX, in reset, new, update."""
+"""For each gate of ONNX (update, reset, new), its index in Core ML (reset, new, update)."""
 _PEEPHOLES = (0, 2, 1)
+"""For each peephole of ONNX (input, output, forget), its index in Core ML (i, f, o)."""
 
 
 def _activation(call: Call, name: str, default: str) -> str:
-    """Return an activation of ONNX."""
+    """Return the ONNX activation for the parameter ``name``; raises E121 for an unknown one."""
     word = call.word(name, default)
     if word not in _ACTIVATIONS:
         raise call.refused(f"Core ML does not document the numbers of {word!r}")
@@ -30,7 +31,7 @@ def _activation(call: Call, name: str, default: str) -> str:
 
 
 def _direction(call: Call, both: bool) -> str:
-    """Return the direction, and refuse an unknown one."""
+    """Return the direction as ONNX calls it; ``both`` allows bidirectional. Raises E121."""
     word = call.word("direction", "forward")
     if word not in ("forward", "reverse") and not (both and word == "bidirectional"):
         raise call.refused(f"there is no direction {word!r}")
@@ -38,7 +39,10 @@ def _direction(call: Call, both: bool) -> str:
 
 
 def _gates(call: Call, names: Sequence[str], order: Sequence[int]) -> ir.Value:
-    """Return the weights ``names``, one a direction, with their gates in another order."""
+    """Return the weights ``names``, one for each direction, stacked along a new axis 0.
+
+    ``order`` has, for each gate of ONNX, its index among the gates along axis 0 in Core ML.
+    """
     arrays = []
     for name in names:
         array = call.array(name)
@@ -50,7 +54,11 @@ def _gates(call: Call, names: Sequence[str], order: Sequence[int]) -> ir.Value:
 
 
 def _biases(call: Call, names: Sequence[str], order: Sequence[int], width: int) -> ir.Value | None:
-    """Return input biases of each direction, with recurrent biases of 0 behind them."""
+    """Return the biases as (directions, 2 * gates * H), or None if there are none.
+
+    ONNX has input and recurrent biases, Core ML their sum, so the recurrent ones are 0. ``width``
+    is H; ``order`` is that of ``_gates``.
+    """
     if not any(call.has(name) for name in names):
         return None
     assert call.x.dtype is not None
@@ -67,37 +75,39 @@ def _initial(call: Call, name: str, directions: int) -> ir.Value:
     state = call.value(name)
     if directions == 1:
         return call.op("Unsqueeze", state, call.ints([0]))
-    cut = call.op("Reshape", state, call.ints([0, directions, -1]))
-    return call.op("Transpose", cut, perm=[1, 0, 2])
+    split = call.op("Reshape", state, call.ints([0, directions, -1]))
+    return call.op("Transpose", split, perm=[1, 0, 2])
 
 
 def _final(call: Call, state: ir.Value, directions: int) -> ir.Value:
     """Return a final state (directions, b, H) as (b, directions * H)."""
     if directions == 1:
         return call.op("Squeeze", state, call.ints([0]))
-    turned = call.op("Transpose", state, perm=[1, 0, 2])
-    return call.op("Reshape", turned, call.ints([0, -1]))
+    batch_first = call.op("Transpose", state, perm=[1, 0, 2])
+    return call.op("Reshape", batch_first, call.ints([0, -1]))
 
 
 def _sequence(call: Call, every: ir.Value, last: ir.Value, directions: int) -> ir.Value:
-    """Return the hidden states (s, directions, b, H) of all steps as (s, b, directions * H), or
-    those of the final step."""
+    """Return the hidden states ``every``, (s, directions, b, H), as (s, b, directions * H).
+
+    Without output_sequence, return those of the last step, as (1, b, directions * H).
+    """
     if not call.flag("output_sequence"):
         return call.op("Unsqueeze", last, call.ints([0]))
     if directions == 1:
         return call.op("Squeeze", every, call.ints([1]))
-    turned = call.op("Transpose", every, perm=[0, 2, 1, 3])
-    return call.op("Reshape", turned, call.ints([0, 0, -1]))
+    batch_second = call.op("Transpose", every, perm=[0, 2, 1, 3])
+    return call.op("Reshape", batch_second, call.ints([0, 0, -1]))
 
 
 def _width(call: Call) -> int:
-    """Return the number of hidden elements."""
+    """Return H, the number of hidden elements; ``weight_hh`` is (gates * H, H)."""
     return int(call.array("weight_hh").shape[1])
 
 
 @reads("lstm")
 def _lstm(call: Call) -> list[ir.Value]:
-    """Return the hidden states, the final hidden state and the final memory of an LSTM."""
+    """Return the hidden states, the last hidden state and the last cell state of an LSTM."""
     direction = _direction(call, both=True)
     ends = ("", "_back") if direction == "bidirectional" else ("",)
     if call.has("clip"):
@@ -134,8 +144,11 @@ def _lstm(call: Call) -> list[ir.Value]:
 
 @reads("gru")
 def _gru(call: Call) -> list[ir.Value]:
-    """Return the hidden states and the final one of a GRU whose reset gate multiplies the product
-    of the hidden state with its weights."""
+    """Return the hidden states and the last one of a GRU.
+
+    The reset gate multiplies the product of the hidden state and its weights
+    (``linear_before_reset`` in ONNX).
+    """
     direction = _direction(call, both=False)
     if call.has("input_bias") or call.flag("reset_after"):
         raise call.refused("Core ML documents reset_after and input_bias in words that contradict")
@@ -164,7 +177,7 @@ def _gru(call: Call) -> list[ir.Value]:
 
 @reads("rnn")
 def _rnn(call: Call) -> list[ir.Value]:
-    """Return the hidden states and the final one of a plain recurrent layer."""
+    """Return the hidden states and the last one of an RNN with one activation."""
     direction, width = _direction(call, both=False), _width(call)
     every, hidden = call.builder.ops(
         "RNN",

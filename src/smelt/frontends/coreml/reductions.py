@@ -1,4 +1,4 @@
-"""Read reductions, and operators that sort or accumulate along an axis."""
+"""Readers of reductions, and of operators that sort or accumulate along an axis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ REDUCTIONS = {
 
 
 def _reduce(call: Call, op_type: str) -> ir.Value:
-    """Return a reduction over ``axes``, by default over all."""
+    """Return the reduction ``op_type`` over ``axes``, by default over all; none if they
+    are empty.
+    """
     axes = None
     if call.has("axes"):
         axes = call.ints(call.integers("axes"))
@@ -38,7 +40,7 @@ READERS.update({name: partial(_reduce, op_type=kind) for name, kind in REDUCTION
 
 
 def index_type(call: Call, name: str) -> ir.DataType:
-    """Return the element type of resulting indices, int32 unless ``name`` says otherwise."""
+    """Return the element type of indices that the parameter ``name`` gives, int32 by default."""
     word = call.word(name, "int32")
     if word not in ("int32", "uint16", "int16"):
         raise call.refused(f"there are no indices of type {word!r}")
@@ -63,7 +65,7 @@ def _size(call: Call, axis: int) -> ir.Value:
 
 @reads("argsort")
 def _argsort(call: Call) -> ir.Value:
-    """Return the indices that sort ``x`` along ``axis``, from the largest unless ``ascending``."""
+    """Return the indices that sort ``x`` along ``axis``, descending unless ``ascending``."""
     axis = call.axis("axis", call.rank(call.x), -1)
     _, indices = call.builder.ops(
         "TopK",
@@ -78,9 +80,9 @@ def _argsort(call: Call) -> ir.Value:
 
 @reads("topk")
 def _topk(call: Call) -> list[ir.Value]:
-    """Return the ``k`` largest elements along ``axis``, or the smallest, and their indices.
+    """Return the ``k`` largest elements along ``axis`` and, if asked for, their indices.
 
-    A ``k`` of -1 stands for all elements.
+    They are the smallest if ``ascending``, and all elements if ``k`` is -1.
     """
     axis = call.axis("axis", call.rank(call.x), -1)
     constant = call.constant("k")
@@ -105,7 +107,7 @@ def _topk(call: Call) -> list[ir.Value]:
 
 @reads("cumsum")
 def _cumsum(call: Call) -> ir.Value:
-    """Return the sums of all elements up to each one along ``axis``."""
+    """Return the cumulative sums along ``axis``."""
     axis = call.axis("axis", call.rank(call.x), 0)
     exclusive, reverse = int(call.flag("exclusive")), int(call.flag("reverse"))
     return call.op("CumSum", call.x, call.ints(axis), exclusive=exclusive, reverse=reverse)

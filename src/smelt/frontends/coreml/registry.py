@@ -1,4 +1,4 @@
-"""Readers of MIL operators, by operator name."""
+"""The readers of MIL operators by name. A reader adds ONNX nodes that compute one operation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from smelt.frontends.coreml.call import Call
 
 Result: TypeAlias = "ir.Value | Constant"
-"""A computed value, or a constant of the program that is known without a node."""
+"""A value of the graph, or a constant of the program, for which there is no node yet."""
 Reader: TypeAlias = "Callable[[Call], Result | Sequence[Result]]"
 """Adds the nodes of one operation to the graph and returns its results."""
 
@@ -34,7 +34,7 @@ NOT_READ: dict[str, str] = {
 
 
 def reads(*names: str) -> Callable[[Reader], Reader]:
-    """Register a reader of the operators ``names``."""
+    """Decorate a reader to register it for the MIL operators ``names``."""
 
     def register(reader: Reader) -> Reader:
         """Register ``reader`` and return it."""

@@ -1,4 +1,4 @@
-"""Read resizing and resampling of images."""
+"""Readers of operators that resize and resample images."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _COORDINATES = {
     "DEFAULT": "asymmetric",
     "UNALIGN_CORNERS": "half_pixel",
 }
-"""The coordinate transformation of ONNX for a sampling mode; OFFSET_CORNERS has none."""
+"""The ONNX coordinate transformation with the sample points of a mode; OFFSET_CORNERS has none."""
 
 
 def _resized(
     call: Call, axes: Sequence[int], sizes: ir.Value, mode: str, coordinates: str
 ) -> ir.Value:
-    """Return ``x`` with its dims ``axes`` resized to ``sizes``."""
+    """Return ``x`` with its last axes ``axes`` resized to ``sizes`` by an ONNX Resize."""
     nearest = "floor" if mode == "nearest" else None
     rank = call.rank(call.x)
     if list(axes) != list(range(rank)):
@@ -41,29 +41,32 @@ def _resized(
 
 
 def _by_mode(call: Call, axes: Sequence[int], sizes: ir.Value, sampling: str) -> ir.Value:
-    """Return ``x`` resized by linear interpolation at the points of a sampling mode."""
-    wanted = None if sizes.const_value is None else sizes.const_value.numpy().tolist()
-    if sampling == "OFFSET_CORNERS" or (
-        sampling == "ALIGN_CORNERS" and (wanted is None or 1 in wanted)
-    ):
-        return _by_matrices(call, axes, wanted, sampling)
+    """Return ``x`` with ``axes`` resized by linear interpolation at the points of ``sampling``.
+
+    ONNX's Resize computes it, unless it lacks the points.
+    """
+    numbers = None if sizes.const_value is None else sizes.const_value.numpy().tolist()
+    may_be_one = numbers is None or 1 in numbers
+    if sampling == "OFFSET_CORNERS" or (sampling == "ALIGN_CORNERS" and may_be_one):
+        return _by_matrices(call, axes, numbers, sampling)
     if sampling not in _COORDINATES:
         raise call.refused(f"there is no sampling mode {sampling!r}")
     return _resized(call, axes, sizes, "linear", _COORDINATES[sampling])
 
 
 def _by_matrices(
-    call: Call, axes: Sequence[int], wanted: Sequence[int] | None, sampling: str
+    call: Call, axes: Sequence[int], new_sizes: Sequence[int] | None, sampling: str
 ) -> ir.Value:
     """Return ``x`` interpolated along each axis by a product with a matrix of weights.
 
-    ONNX lacks the points of OFFSET_CORNERS, and those of ALIGN_CORNERS for a single point.
+    ONNX lacks the points of OFFSET_CORNERS, and those of ALIGN_CORNERS for a size of 1. Column n of
+    the matrix (old, new) has the weights of the two elements around sample point n.
     """
     result, rank = call.x, call.rank(call.x)
-    given = call.sizes(call.x, list(axes))
-    if wanted is None or given is None or result.dtype is None:
+    old_sizes = call.sizes(call.x, list(axes))
+    if new_sizes is None or old_sizes is None or result.dtype is None:
         raise call.refused(f"of open sizes, ONNX lacks the points of {sampling}")
-    for axis, old, new in zip(axes, given, wanted, strict=True):
+    for axis, old, new in zip(axes, old_sizes, new_sizes, strict=True):
         points = _points(old, new, sampling)
         low = np.floor(points).astype(int)
         high, part = np.minimum(low + 1, old - 1), points - low
@@ -78,7 +81,7 @@ def _by_matrices(
 
 
 def _points(old: int, new: int, sampling: str) -> np.ndarray:
-    """Return the places, among ``old`` elements, of ``new`` elements."""
+    """Return ``new`` sample points as fractional indices into ``old`` elements."""
     steps = np.arange(new, dtype=np.float64)
     if sampling == "OFFSET_CORNERS":
         delta = max(1, old - 1) / new
@@ -98,7 +101,7 @@ def _image_axes(call: Call) -> list[int]:
 
 
 def _targets(call: Call) -> ir.Value:
-    """Return the sizes that the operator names."""
+    """Return the parameters target_size_height and target_size_width as one vector."""
     names = ("target_size_height", "target_size_width")
     return call.ints([call.integer(name, 1) for name in names])
 
@@ -112,7 +115,9 @@ def _resize_bilinear(call: Call) -> ir.Value:
 
 @reads("resize_nearest_neighbor")
 def _resize_nearest(call: Call) -> ir.Value:
-    """Return ``x`` with its last two dims resized: element ``i`` is at floor(i * old / new)."""
+    """Return ``x`` with its last two axes resized: element i is the old one at floor(i * old /
+    new).
+    """
     return _resized(call, _image_axes(call), _targets(call), "nearest", "asymmetric")
 
 
@@ -167,7 +172,9 @@ def _scaled_sizes(call: Call) -> ir.Value:
 
 @reads("upsample_nearest_neighbor")
 def _upsample_nearest(call: Call) -> ir.Value:
-    """Return ``x`` with its last two dims scaled: element ``i`` is that at floor(i * old / new)."""
+    """Return ``x`` with its last two axes scaled: element i is the old one at floor(i *
+    old / new).
+    """
     return _resized(call, _image_axes(call), _scaled_sizes(call), "nearest", "asymmetric")
 
 
@@ -193,8 +200,10 @@ _PADDINGS = {
 
 @reads("resample")
 def _resample(call: Call) -> ir.Value:
-    """Return the elements of the images ``x`` at ``coordinates``, by linear interpolation or the
-    nearest one."""
+    """Return the images ``x`` sampled at ``coordinates``: an ONNX GridSample.
+
+    GridSample pads with 0. Another padding value is subtracted from ``x`` and added to the result.
+    """
     padding, aligned = call.word("padding_mode"), call.flag("align_corners")
     mode, needed = _PADDINGS.get(padding, ("", None))
     if not mode or (needed is not None and needed != aligned):
@@ -213,7 +222,7 @@ def _resample(call: Call) -> ir.Value:
 
 
 def _normalized(call: Call, grid: ir.Value, aligned: bool) -> ir.Value:
-    """Return coordinates between -1 and 1 in the element type of ``x``."""
+    """Return coordinates ``grid`` as GridSample needs them: from -1 to 1, in the type of ``x``."""
     if grid.dtype != call.x.dtype and call.x.dtype is not None:
         grid = call.builder.cast(grid, call.x.dtype)
     kind = call.word("coordinates_mode")
@@ -236,10 +245,12 @@ def _normalized(call: Call, grid: ir.Value, aligned: bool) -> ir.Value:
 
 @reads("affine")
 def _affine(call: Call) -> ir.Value:
-    """Return the elements of the images ``x`` at points that a matrix of each image maps."""
-    given = [call.word(name) for name in ("sampling_mode", "padding_mode", "coordinates_mode")]
-    if given != ["bilinear", "constant", "normalized_minus_one_to_one"]:
-        raise call.refused(f"Core ML documents no modes {given}")
+    """Return the images ``x`` transformed by an affine matrix (2, 3), one for each image or for
+    all.
+    """
+    modes = [call.word(name) for name in ("sampling_mode", "padding_mode", "coordinates_mode")]
+    if modes != ["bilinear", "constant", "normalized_minus_one_to_one"]:
+        raise call.refused(f"Core ML documents no modes {modes}")
     if not call.flag("align_corners") or call.number("padding_value", 0):
         raise call.refused("Core ML documents only align_corners=True and padding_value=0")
     batch = call.builder.size(call.x, 0)
@@ -247,7 +258,7 @@ def _affine(call: Call) -> ir.Value:
     shape = call.op("Concat", batch, call.ints([2, 3]), axis=0)
     matrices = call.op("Expand", matrices, shape)
     channels = call.builder.size(call.x, 1)
-    wanted = call.ints([call.integer("output_height"), call.integer("output_width")])
-    size = call.op("Concat", batch, channels, wanted, axis=0)
+    out_sizes = call.ints([call.integer("output_height"), call.integer("output_width")])
+    size = call.op("Concat", batch, channels, out_sizes, axis=0)
     grid = call.op("AffineGrid", matrices, size, align_corners=1)
     return call.op("GridSample", call.x, grid, mode="linear", padding_mode="zeros", align_corners=1)

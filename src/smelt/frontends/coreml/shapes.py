@@ -1,4 +1,4 @@
-"""Read operators that change or compute shapes."""
+"""Readers of operators that change or compute shapes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def _shape(call: Call) -> ir.Value:
 
 @reads("reshape")
 def _reshape(call: Call) -> ir.Value:
-    """Return ``x`` reshaped; in the shape, 0 keeps a size and -1 is inferred from the other sizes.
+    """Return ``x`` reshaped to ``shape``, where 0 copies a size of ``x`` and -1 is inferred.
 
-    Since iOS 17, the sizes that 0 keeps are counted from the last dim; others are 1.
+    From iOS 17 on, the ranks may differ: 0 then copies the size at the same axis from the end.
     """
     constant = call.constant("shape")
     if constant is None:
@@ -34,7 +34,8 @@ def _reshape(call: Call) -> ir.Value:
 
 
 def _kept_from_the_end(call: Call, numbers: list[int], rank: int) -> ir.Value:
-    """Return the shape in which each 0 is the size of ``x`` at the same place from the end."""
+    """Return ``numbers`` as a shape in which each 0 is the size of ``x`` at the same axis from the
+    end, and 1 where ``x`` has no such axis."""
     dims = call.dims(call.x)
     parts: list[ir.Value] = []
     for index, number in enumerate(numbers):
@@ -53,7 +54,7 @@ def _kept_from_the_end(call: Call, numbers: list[int], rank: int) -> ir.Value:
 
 @reads("reshape_like")
 def _reshape_like(call: Call) -> ir.Value:
-    """Return ``x`` in a shape of sizes that other tensors have."""
+    """Return ``x`` in the shape that consists of ``shape(ref)[begin:end]`` for each ref tensor."""
     references = call.values("ref_tensors")
     begins, ends, masks = (_constants(call, name) for name in ("begins", "ends", "end_masks"))
     parts = []
@@ -64,7 +65,7 @@ def _reshape_like(call: Call) -> ir.Value:
 
 
 def _constants(call: Call, name: str) -> list[int]:
-    """Return the numbers of a variadic parameter of constants."""
+    """Return the numbers of a variadic parameter in one list; raises E121 if one is computed."""
     numbers: list[int] = []
     for argument in call.arguments.get(name, ()):
         known = call.scope.known(argument)
@@ -84,7 +85,7 @@ def _expand_dims(call: Call) -> ir.Value:
 
 @reads("squeeze")
 def _squeeze(call: Call) -> ir.Value:
-    """Return ``x`` without the dims ``axes``, by default without all dims that are 1 for sure."""
+    """Return ``x`` without the axes ``axes``, by default without all of known size 1."""
     if call.has("axes"):
         axes = call.integers("axes")
     else:
@@ -94,7 +95,7 @@ def _squeeze(call: Call) -> ir.Value:
 
 @reads("flatten2d")
 def _flatten2d(call: Call) -> ir.Value:
-    """Return ``x`` as a matrix: the dims before ``axis`` are the rows."""
+    """Return ``x`` as a matrix: the axes before ``axis`` become rows, the others columns."""
     axis, rank = call.integer("axis", 1), call.rank(call.x)
     if not -rank <= axis <= rank:
         raise call.refused(f"axis {axis} does not fit rank {rank}")
@@ -128,13 +129,13 @@ def _range_1d(call: Call) -> ir.Value:
 
 @reads("tile")
 def _tile(call: Call) -> ir.Value:
-    """Return ``x`` repeated along each dim."""
+    """Return ``x`` repeated ``reps[axis]`` times along each axis."""
     return call.op("Tile", call.x, call.i64("reps"))
 
 
 @reads("non_zero")
 def _non_zero(call: Call) -> ir.Value:
-    """Return the indices of the elements that are not 0, one a row."""
+    """Return the indices of the elements that are not 0, (count, rank)."""
     places = call.op("Transpose", call.op("NonZero", call.x), perm=[1, 0])
     return call.builder.cast(places, call.result_type())
 

@@ -1,4 +1,4 @@
-"""Read states: inputs whose last written value is a further output."""
+"""Readers of states. A state becomes an input, and the value that is written last an output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.frontends.coreml.registry import Result, reads
 
 
 def _state(call: Call, parameter: str) -> str:
-    """Return the name of the state that ``parameter`` is bound to."""
+    """Return the name of the state that is the argument of ``parameter``."""
     bound = call.arguments.get(parameter, [""])[0]
     if not isinstance(bound, str) or bound not in call.scope.shared.states:
         raise call.refused(f"{parameter} is not a state of the function")
@@ -23,7 +23,7 @@ def _read_state(call: Call) -> ir.Value:
 
 
 def _write(call: Call, state: str, value: ir.Value) -> None:
-    """Make ``value`` the current value of a state; a block inside of another cannot."""
+    """Make ``value`` the current value of a state; raises E121 in a branch or a loop body."""
     if call.scope.outer is not None:
         raise call.refused("a branch or loop body writes a state")
     call.scope.shared.states[state] = value
@@ -32,7 +32,7 @@ def _write(call: Call, state: str, value: ir.Value) -> None:
 
 @reads("write_state")
 def _write_state(call: Call) -> list[Result]:
-    """Write a state; the operator has no result."""
+    """Write a state and return nothing: the operator has no result."""
     _write(call, _state(call, "input"), call.value("data"))
     return []
 

@@ -41,7 +41,7 @@ WORDS = {
         for bits in (8, 16, 32, 64)
     },
 }
-"""Element types by the names that ``cast`` and like operators take."""
+"""Element types by their names in parameters of MIL operators such as ``cast``."""
 
 _BITS = {
     ir.DataType.BFLOAT16: ml_dtypes.bfloat16,
@@ -53,7 +53,7 @@ _BITS = {
 
 
 def onnx_type(element: Element) -> ir.DataType:
-    """Return the element type of ONNX; raises Unsupported E105 for indices of 1, 2, 3 or 6 bits."""
+    """Return the ONNX type of a MIL element type; raises E105 for integers of 1, 2, 3 or 6 bits."""
     if element not in _TYPES:
         raise Unsupported(
             "E105",
@@ -65,7 +65,7 @@ def onnx_type(element: Element) -> ir.DataType:
 
 
 def tensor_of(constant: Constant) -> ir.Tensor | ir.StringTensor:
-    """Return a constant as a tensor of ONNX, over the same memory where the layouts are equal."""
+    """Return a constant as an ONNX tensor; it shares the memory unless elements have 4 bits."""
     assert isinstance(constant.type, TensorType)
     dtype = onnx_type(constant.type.element)
     array = np.asarray(constant.value)

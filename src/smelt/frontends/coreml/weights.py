@@ -1,7 +1,7 @@
-"""Read compressed weights: the constexpr operators.
+"""Readers of compressed weights, the constexpr operators.
 
-Affine weights stay integers behind DequantizeLinear. Palettes and sparse weights, which ONNX lacks,
-become dense weights.
+Affine weights stay integers, read by a DequantizeLinear. ONNX has no palettes and no sparse weights
+of this form, so they become dense weights.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AFFINE = (Element.INT8, Element.UINT8, Element.INT4, Element.UINT4)
 
 
 def _constant(call: Call, name: str) -> Constant:
-    """Return a parameter that must be constant."""
+    """Return the parameter ``name``; raises E121 if it is missing or computed."""
     call.array(name)
     constant = call.constant(name)
     assert constant is not None
@@ -36,7 +36,7 @@ def _kind(constant: Constant) -> TensorType:
 
 
 def _made(array: np.ndarray, element: Element) -> Constant:
-    """Return a computed constant."""
+    """Return an array that a reader computed as a Constant."""
     return Constant(TensorType(element, array.shape), np.ascontiguousarray(array))
 
 
@@ -61,8 +61,7 @@ def _affine(call: Call) -> Result:
 
 
 def _dequantized(data: Constant, scale: np.ndarray, offset: np.ndarray | None) -> np.ndarray:
-    """Return scale * (data - offset) in the type of ``scale``; whole numbers are subtracted
-    exactly."""
+    """Return ``scale * (data - offset)`` in the type of ``scale``, computed in float32."""
     numbers = np.asarray(data.value).astype(np.float32)
     if offset is not None:
         numbers = numbers - np.asarray(offset).astype(np.float32)
@@ -72,7 +71,10 @@ def _dequantized(data: Constant, scale: np.ndarray, offset: np.ndarray | None) -
 
 @reads("constexpr_blockwise_shift_scale")
 def _blockwise(call: Call) -> Result:
-    """Return scale * (data - offset), where each scale covers a block of the data."""
+    """Return ``scale * (data - offset)``, where each scale covers a block of the data.
+
+    It becomes a DequantizeLinear if ONNX has the form: blocks along at most one axis.
+    """
     data, scale, offset = _constant(call, "data"), _constant(call, "scale"), None
     if call.has("offset"):
         offset = _constant(call, "offset")
@@ -106,7 +108,11 @@ def _blockwise(call: Call) -> Result:
 
 
 def _blocks(call: Call, sizes: Sequence[int], counts: Sequence[int]) -> list[int]:
-    """Return the size of a block in each dim."""
+    """Return ``size / count`` along each axis: the sizes of blocks of the data.
+
+    ``sizes`` is the shape of the data, ``counts`` that of the scales. Raises E121 if they do not
+    divide.
+    """
     if len(sizes) != len(counts) or any(
         count < 1 or size % count for size, count in zip(sizes, counts, strict=True)
     ):
@@ -115,7 +121,7 @@ def _blocks(call: Call, sizes: Sequence[int], counts: Sequence[int]) -> list[int
 
 
 def _spread(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Return ``array`` with its elements repeated to blocks, so that it has ``shape``."""
+    """Return ``array`` with each element repeated to a block, so that the result has ``shape``."""
     for axis, size in enumerate(shape):
         if array.shape[axis] != size:
             array = np.repeat(array, size // array.shape[axis], axis)
@@ -123,7 +129,7 @@ def _spread(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 def _dense_blocks(data: Constant, scale: Constant, offset: Constant | None) -> Constant:
-    """Return the dequantized numbers of data that is quantized in blocks."""
+    """Return data that is quantized in blocks as a dense float constant."""
     sizes = np.shape(data.value)
     factor = _spread(np.asarray(scale.value), sizes)
     shift = None if offset is None else _spread(np.asarray(offset.value), sizes)
@@ -141,10 +147,10 @@ def _cast(call: Call) -> ir.Value:
 
 @reads("constexpr_lut_to_dense")
 def _palette(call: Call) -> Constant:
-    """Return the entries of the palettes ``lut`` that ``indices`` choose.
+    """Return the dense weight of a palette: the entries of ``lut`` at ``indices``.
 
-    In iOS 16, indices of as many bits as the palette needs are packed in bytes, and ``shape`` is
-    given. In iOS 18, ``lut`` has the shape (blocks of each dim, entries, vector).
+    In iOS 16, the indices have as many bits as the palette needs and are packed in bytes; ``shape``
+    is the shape of the weight. In iOS 18, ``lut`` is (blocks along each axis, entries, vector).
     """
     lut = _constant(call, "lut")
     table = np.asarray(lut.value)
@@ -167,7 +173,8 @@ _BITS = {
 
 
 def _packed(call: Call, name: str, count: int, bits: int) -> np.ndarray:
-    """Return ``count`` numbers of ``bits`` bits from packed bytes."""
+    """Return ``count`` numbers of ``bits`` bits that are packed in the bytes of parameter
+    ``name``."""
     data = call.array(name).reshape(-1).view(np.uint8)
     if bits not in (*_BITS, 8):
         raise call.refused("its palette has not 2, 4, 8, 16, 64 or 256 entries")
@@ -177,16 +184,19 @@ def _packed(call: Call, name: str, count: int, bits: int) -> np.ndarray:
 
 
 def _entries(call: Call, table: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Return the rows of ``table`` at ``indices``."""
+    """Return ``table[indices]``; raises E121 for an index that the palette lacks."""
     if indices.size and int(indices.max()) >= len(table):
         raise call.refused(f"the index {indices.max()} is beyond a palette of {len(table)}")
-    found: np.ndarray = table[indices]
-    return found
+    entries: np.ndarray = table[indices]
+    return entries
 
 
 def _looked_up(call: Call, table: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Return the vectors that ``indices`` choose from the palette of their block, along
-    ``vector_axis``."""
+    """Return the entries of the palettes at ``indices``; each block of indices has its own palette.
+
+    ``table`` is (blocks along each axis, entries, vector). An entry that is a vector of several
+    elements lies along ``vector_axis`` of the result.
+    """
     rank, vector = indices.ndim, table.shape[-1]
     if table.ndim != rank + 2:
         raise call.refused(f"a palette of rank {table.ndim} does not fit indices of rank {rank}")
@@ -196,12 +206,12 @@ def _looked_up(call: Call, table: np.ndarray, indices: np.ndarray) -> np.ndarray
     )
     if indices.size and int(indices.max()) >= table.shape[-2]:
         raise call.refused(f"the index {indices.max()} is beyond a palette of {table.shape[-2]}")
-    found = table[(*places, indices)]
+    vectors = table[(*places, indices)]
     if vector == 1:
-        entries: np.ndarray = found[..., 0]
+        entries: np.ndarray = vectors[..., 0]
         return entries
     axis = call.axis("vector_axis", rank)
-    moved = np.moveaxis(found, -1, axis + 1)
+    moved = np.moveaxis(vectors, -1, axis + 1)
     shape = list(indices.shape)
     shape[axis] *= vector
     whole: np.ndarray = moved.reshape(shape)
@@ -209,7 +219,7 @@ def _looked_up(call: Call, table: np.ndarray, indices: np.ndarray) -> np.ndarray
 
 
 def _dense(call: Call, mask: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """Return the array with ``numbers`` in order where ``mask`` is set, and 0 elsewhere."""
+    """Return an array with ``numbers``, in order, where ``mask`` is not 0, and 0 elsewhere."""
     chosen = mask.astype(np.bool_)
     if int(chosen.sum()) != numbers.size:
         raise call.refused(f"its mask has {int(chosen.sum())} elements, its data {numbers.size}")
@@ -220,9 +230,9 @@ def _dense(call: Call, mask: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 @reads("constexpr_sparse_to_dense")
 def _sparse(call: Call) -> Constant:
-    """Return the numbers at the places of ``mask``, and 0 elsewhere.
+    """Return the dense weight of a sparse one: ``nonzero_data`` where the mask is 1, else 0.
 
-    In iOS 16, the bits of the mask are packed in bytes, and ``shape`` is given.
+    In iOS 16, the bits of the mask are packed in bytes, and ``shape`` is the shape of the weight.
     """
     data = _constant(call, "nonzero_data")
     if call.has("shape"):
@@ -235,7 +245,10 @@ def _sparse(call: Call) -> Constant:
 
 @reads("constexpr_sparse_blockwise_shift_scale")
 def _sparse_blockwise(call: Call) -> list[Constant]:
-    """Return the mask, and scale * (data - offset) of the numbers at its places."""
+    """Return the mask, and ``scale * (data - offset)`` for the elements where the mask is 1.
+
+    Both results are the inputs of a ``constexpr_sparse_to_dense``.
+    """
     mask, data, scale = (_constant(call, name) for name in ("data_mask", "nonzero_data", "scale"))
     places = np.asarray(mask.value)
     _blocks(call, places.shape, np.shape(scale.value))
@@ -251,8 +264,11 @@ def _sparse_blockwise(call: Call) -> list[Constant]:
 
 @reads("constexpr_lut_to_sparse")
 def _sparse_palette(call: Call) -> list[Constant]:
-    """Return the mask, and the entries of the palettes at its places, each a vector along
-    ``vector_axis``."""
+    """Return the mask, and the palette entries for the elements where the mask is 1.
+
+    Both results are the inputs of a ``constexpr_sparse_to_dense``. If entries are vectors, the mask
+    is repeated along ``vector_axis``.
+    """
     mask, lut = _constant(call, "indices_mask"), _constant(call, "lut")
     places, table = np.asarray(mask.value), np.asarray(lut.value)
     indices = _dense(call, places, call.array("indices_nonzero_data"))

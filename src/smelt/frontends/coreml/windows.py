@@ -11,9 +11,9 @@ from smelt.frontends.coreml.call import Call
 
 
 class Windows(NamedTuple):
-    """Where the windows of an operator lie; ``pads`` has all begins and then all ends.
+    """The attributes of an ONNX convolution or pooling; ``pads`` has all starts, then all ends.
 
-    ``auto_pad`` is set instead of ``pads`` if they depend on sizes that are open.
+    If the pads depend on open sizes, ``auto_pad`` is set and ``pads`` is None.
     """
 
     strides: list[int]
@@ -23,10 +23,10 @@ class Windows(NamedTuple):
 
 
 def windows_of(call: Call, kernel: Sequence[int], default: str | None = "valid") -> Windows:
-    """Return the windows of ``kernel`` over the spatial dims of ``x``.
+    """Return the attributes for windows of the sizes ``kernel`` over the spatial dims of ``x``.
 
-    ``same`` pads so that a result has ceil(size / stride) elements, with an odd element behind the
-    image, ``same_lower`` with it before the image.
+    ``same`` pads so that a result has ceil(size / stride) elements. If the total pad is odd, the
+    larger part is at the end, with ``same_lower`` at the start.
     """
     count = len(kernel)
     strides = call.integers("strides", [1] * count)

@@ -1,4 +1,4 @@
-"""The scales of activations by measured ranges, by one of several methods."""
+"""Compute the scales of activations from measured ranges, by one of several methods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smelt.precision.ranges import Ranges as Measured
 
 
 def finite_limits(ranges: Measured) -> dict[str, Limits]:
-    """Return the range of each float32 value that held finite numbers only."""
+    """Return (smallest, largest) by name for each float32 value that had finite numbers only."""
     return {
         str(value.name): (measured.smallest, measured.largest)
         for value, measured in ranges.by_value.items()
@@ -36,9 +36,10 @@ def parameters_by_method(
     *,
     signed: bool,
 ) -> Iterator[dict[str, Parameters]]:
-    """Yield the parameters of all values by ``method``; ``auto`` yields those of each method.
+    """Yield scales and zero points of all values by ``method``; ``auto`` yields each method's.
 
-    Only the values that static ``candidates`` quantize are counted; others keep ``limits``.
+    ``limits`` are the measured ranges. Methods other than ``minmax`` need histograms, which are
+    made only of values that static ``candidates`` quantize; other values keep ``limits``.
     """
     names = METHODS if method == "auto" else [method]
     static = all_static(candidates)
@@ -47,9 +48,9 @@ def parameters_by_method(
         return
     plan = make_plan(model, static, frozenset(limits))
     used = sorted((plan.operands | plan.results) & limits.keys())
-    counted = histograms(model, {name: limits[name] for name in used}, samples)
+    by_value = histograms(model, {name: limits[name] for name in used}, samples)
     for name in names:
-        chosen = {value: limits_of(counts, name) for value, counts in counted.items()}
+        chosen = {value: limits_of(histogram, name) for value, histogram in by_value.items()}
         yield _parameters({**limits, **chosen}, signed=signed)
 
 
@@ -58,7 +59,10 @@ def least_error(
     candidates: Sequence[Candidate],
     open_measure: Callable[[dict[str, Parameters]], Measure],
 ) -> tuple[dict[str, Parameters], Measure]:
-    """Return the parameters with the least error if all static candidates are chosen."""
+    """Return the parameters in ``made`` with the least error, and the measure that uses them.
+
+    The error is that of the model with all static candidates quantized.
+    """
     parameters = next(made)
     measure = open_measure(parameters)
     for other in made:

@@ -1,4 +1,4 @@
-"""The nodes of a model whose weights can have fewer bits, in groups that share their operand."""
+"""Find the nodes of a model that can be quantized, in groups that read the same activation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PRODUCTS = frozenset({"Conv", "MatMul", "Gemm"})
 
 @dataclass(frozen=True)
 class Weight:
-    """A constant operand: its value, and whether a Transpose stands between it and the node.
+    """A constant operand: its value, and whether the node reads it through a Transpose.
 
-    ``axis`` is the axis of channels as the node reads the operand, ``inner`` the axis that is
-    summed over, -1 if there are several.
+    In the operand as the node reads it, ``axis`` is the axis of output channels, and ``inner`` the
+    axis that the product sums over, -1 if there are several.
     """
 
     value: ir.Value
@@ -36,11 +36,11 @@ class Weight:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Products that read one activation; they get fewer bits together.
+    """Products that read one activation; they are quantized together.
 
     ``nodes`` are the names of their first results. ``source`` is the name of the activation, empty
-    if only the weights can have fewer bits. ``bytes_saved`` is for int8 weights. ``macs`` counts
-    the multiplications of one run.
+    if only the weights can be quantized. ``bytes_saved`` is the gain by int8 weights, ``macs`` the
+    number of multiplications in one run. ``forms`` are the possible forms, the best first.
     """
 
     nodes: tuple[str, ...]
@@ -59,7 +59,7 @@ class Candidate:
 
 @dataclass
 class Found:
-    """The candidates of a model in order; ``kept`` has the reason for each product that is none."""
+    """The candidates of a model in order; ``kept`` maps products that are none to the reason."""
 
     candidates: list[Candidate] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def find_candidates(model: ir.Model, sizes: Mapping[str, int], *, static: bool) 
                 found.kept[result_name(node)] = weight
             continue
         if node.graph is not model.graph:
-            found.kept[result_name(node)] = "it stands in a branch, a loop or a function"
+            found.kept[result_name(node)] = "it is inside a branch, a loop or a function"
             continue
         source = node.inputs[0]
         assert source is not None
@@ -124,9 +124,9 @@ def _candidate(
 
 
 def weight_of(node: ir.Node, constants: Constants) -> Weight | str:
-    """Return the weight of a product or Gather, or the reason why it keeps its bits.
+    """Return the weight of a product or Gather, or the reason why it cannot be quantized.
 
-    The reason is empty for a node without a constant operand, which is no product with a weight.
+    The reason is empty if the operand is no constant, so that there is no weight at all.
     """
     operand = node.inputs[0 if node.op_type == "Gather" else 1]
     source, transposed = _constant_source(operand)
@@ -141,7 +141,7 @@ def weight_of(node: ir.Node, constants: Constants) -> Weight | str:
         case "Conv":
             result: Weight | str = Weight(source, transposed=False, axis=0, inner=-1)
             if transposed:
-                result = "its weight is transposed as the model runs"
+                result = "its weight is transposed in each run"
         case "Gather":
             first = node.attributes.get_int("axis", 0) == 0 and rank == 2 and not transposed
             result = Weight(source, False, 0, 1) if first else "it does not read rows of a matrix"
@@ -150,7 +150,7 @@ def weight_of(node: ir.Node, constants: Constants) -> Weight | str:
             channels, inner = (0, 1) if is_transposed_b else (1, 0)
             result = Weight(source, transposed, channels, inner)
             if rank != 2:
-                result = "its weight is no matrix"
+                result = "its weight is not a matrix"
     if isinstance(result, str):
         return result
     array = constants.get(source, None)
@@ -186,14 +186,17 @@ def _is_plain_gemm(node: ir.Node) -> bool:
 
 
 def operand_array(weight: Weight, constants: Constants) -> np.ndarray:
-    """Return the weight as its node reads it."""
+    """Return the weight as its node reads it, transposed if a Transpose is between."""
     array = constants.get(weight.value, None)
     assert array is not None
     return array.T if weight.transposed else array
 
 
 def can_be_static(node: ir.Node) -> bool:
-    """True if ``node`` computes float32 in a form that integer kernels have."""
+    """True if integer kernels compute ``node``: a float32 Conv, MatMul or plain Gemm.
+
+    Its activation must not be a constant, and the bias of a Gemm must be one.
+    """
     source = node.inputs[0]
     if (
         node.op_type == "Gather"

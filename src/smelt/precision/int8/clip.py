@@ -1,11 +1,14 @@
-"""Choose the range that codes cover: all numbers, or fewer with a finer step.
+"""Choose the range of an activation that its codes cover, from a histogram of its numbers.
+
+A smaller range clips some numbers, and has a finer step for the others. A code is the integer that
+stands for a number.
 
 | method | range |
 |---|---|
 | `minmax` | all numbers that were measured |
 | `percentile` | without 0.005 % of the numbers at each end |
-| `entropy` | the least Kullback-Leibler divergence of the numbers as codes from the numbers |
-| `mse` | the least squared error of the numbers as codes |
+| `entropy` | that with the least Kullback-Leibler divergence of the quantized numbers from all |
+| `mse` | that with the least squared error of the quantized numbers |
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ from smelt.precision.int8.observe import Histogram
 Ranges = Literal["minmax", "percentile", "entropy", "mse", "auto"]
 
 OUTSIDE = 5e-5
-"""The part of the numbers beyond each end of a range by percentile."""
+"""The fraction of the numbers beyond each end of a range by percentile."""
 
 PARTS = np.linspace(1.0, 0.1, 46)
-"""The parts of the largest magnitude that are tried."""
+"""The fractions of the largest magnitude that ``entropy`` and ``mse`` try as limits."""
 
 LEVELS = 256
 """The number of codes."""
@@ -51,12 +54,13 @@ def mse(histogram: Histogram) -> Limits:
 
 
 def entropy(histogram: Histogram) -> Limits:
-    """Return the range whose codes have the least divergence from the numbers."""
+    """Return the range with the least divergence of the quantized numbers from all numbers."""
     return _best_part(histogram, _divergence)
 
 
 def _best_part(histogram: Histogram, cost: Callable[[Histogram, Limits], float]) -> Limits:
-    """Return the least costly range of numbers below a magnitude; ties take the largest."""
+    """Return the range of least ``cost`` among those that clip at a fraction of the largest
+    magnitude; of equal costs, the largest range."""
     low, high = histogram.smallest, histogram.largest
     most = [part * max(-low, high) for part in PARTS]
     tried = [(max(low, -each), min(high, each)) for each in most if low < each and -each < high]
@@ -64,7 +68,11 @@ def _best_part(histogram: Histogram, cost: Callable[[Histogram, Limits], float])
 
 
 def _codes(histogram: Histogram, limits: Limits) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the centers of the bins, their codes with ``limits``, and the scale."""
+    """Return the centers of the bins, the code of each center, and the scale.
+
+    ``scale = (high - low) / 255`` and ``code = clip(round((center - low) / scale), 0, 255)``, where
+    the range of codes always contains 0.
+    """
     low, high = min(limits[0], 0.0), max(limits[1], 0.0)
     scale = (high - low) / (LEVELS - 1)
     edges = histogram.edges
@@ -73,17 +81,24 @@ def _codes(histogram: Histogram, limits: Limits) -> tuple[np.ndarray, np.ndarray
 
 
 def _squared_error(histogram: Histogram, limits: Limits) -> float:
-    """Return the sum of the squared errors of the numbers as codes."""
+    """Return the sum of the squared errors of the quantized numbers.
+
+    A number within the range is off by up to half a step, ``scale**2 / 12`` on average; a number
+    beyond it by its distance to the range.
+    """
     centers, codes, scale = _codes(histogram, limits)
-    error = np.square(codes * scale + min(limits[0], 0.0) - centers)
-    inside = np.abs(codes * scale + min(limits[0], 0.0) - centers) <= scale / 2
-    # Numbers are spread over a bin, so none of them is exact.
-    expected = np.where(inside, scale**2 / 12, error)
+    error = codes * scale + min(limits[0], 0.0) - centers
+    inside = np.abs(error) <= scale / 2
+    expected = np.where(inside, scale**2 / 12, np.square(error))
     return float(np.sum(histogram.counts * expected))
 
 
 def _divergence(histogram: Histogram, limits: Limits) -> float:
-    """Return the divergence of the numbers, with those cut off at the ends, from their codes."""
+    """Return ``sum(p * log(p / q))`` over bins, p for the clipped and q for the quantized numbers.
+
+    In p, the numbers beyond the range are added to its outermost bins. In q, the numbers of each
+    code are spread evenly over its bins that are not empty.
+    """
     centers, codes, _ = _codes(histogram, limits)
     counts = histogram.counts.astype(np.float64)
     inside = (centers >= limits[0]) & (centers <= limits[1])
@@ -91,7 +106,6 @@ def _divergence(histogram: Histogram, limits: Limits) -> float:
     if not len(places):
         return np.inf
     kept = np.where(inside, counts, 0)
-    # Each code spreads its numbers evenly over the bins that had any.
     code = codes.astype(np.int64)
     sums = np.bincount(code, kept, LEVELS)
     filled = np.bincount(code, kept > 0, LEVELS)
@@ -113,7 +127,7 @@ METHODS: dict[str, Callable[[Histogram], Limits]] = {
 
 
 def limits_of(histogram: Histogram, method: str) -> Limits:
-    """Return the range of ``histogram`` by ``method``; one without counts keeps its numbers."""
+    """Return the range of ``histogram`` by ``method``; without counts, all measured numbers."""
     if not histogram.counts.any() or not histogram.smallest < histogram.largest:
         return minmax(histogram)
     low, high = METHODS[method](histogram)

@@ -1,4 +1,4 @@
-"""Scales and codes of linear quantization: ``number = (code - zero_point) * scale``."""
+"""Linear quantization: ``number = (code - zero_point) * scale``, where a code is an integer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from ml_dtypes import int4
 
 LEAST_SCALE = float(np.finfo(np.float32).tiny)
-"""Smaller scales would be subnormal, so such channels get the scale 1."""
+"""The least normal float32. A channel whose scale would be smaller, as of zeros, gets scale 1."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Parameters:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The numbers of the first and the last code."""
+        """The numbers that the least and the greatest code stand for."""
         codes = np.iinfo(self.zero_point.dtype)
         scale, zero = float(self.scale), int(self.zero_point)
         return (codes.min - zero) * scale, (codes.max - zero) * scale
@@ -28,8 +28,8 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Codes:
-    """A quantized weight: ``scale`` has one number for each index of ``axis`` or each block,
-    or a single one.
+    """A quantized weight: its codes, and a scale for each index of ``axis``, for each block, or
+    one.
 
     ``block`` is the number of elements along ``axis`` that share a scale, 0 without blocks.
     """
@@ -72,8 +72,8 @@ def weight_codes(
 ) -> Codes:
     """Return symmetric int8 codes of ``weight`` with one scale for each index of ``axis``.
 
-    ``per_tensor``: one scale for all. ``bits`` below 8 leaves the outer codes unused. Scales are at
-    least ``least``.
+    The scale is max |weight| / (2**(bits - 1) - 1), and at least ``least``; the zero point is 0.
+    ``bits`` below 8 leaves outer codes unused. ``per_tensor`` gives all indices the largest scale.
     """
     others = tuple(index for index in range(weight.ndim) if index != axis)
     most = (1 << (bits - 1)) - 1
@@ -92,9 +92,9 @@ def weight_codes(
 def int4_blocks(weight: np.ndarray, axis: int, block: int) -> Codes:
     """Return symmetric int4 codes of a matrix, with a scale for ``block`` elements along ``axis``.
 
-    The full range of a block has the scale max |weight| / 7. A smaller scale clips the largest
-    elements and rounds the others less. Each block takes the scale with the least squared error
-    among 12 from 1 to 0.56 of the full one.
+    A scale of max |weight| / 7 covers the full range of a block. A smaller scale clips the largest
+    elements and rounds the others less. Each block gets the scale with the least squared error
+    among 12, from 1 to 0.56 of the full one.
     """
     moved = np.moveaxis(weight, axis, -1).astype(np.float32)
     rows, length = moved.shape

@@ -1,6 +1,7 @@
-"""Measure the error of any set of forms, in one session of the switched model.
+"""Measure the error of any choice of forms, in one session.
 
-A switched model has an input for each form that turns the form on; see ``switches``.
+The session runs a model with a bool input for each candidate and form, which turns the form on; see
+``switches.py``.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from smelt.precision.outputs import Outputs
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 SEED = 0
-"""The seed by which samples are drawn for errors alone."""
+"""The seed that chooses the samples on which single candidates are measured."""
 
 Chosen = Mapping[Candidate, str]
-"""The form of each candidate that gets fewer bits."""
+"""The form of each candidate that is quantized."""
 
 
 def outputs_of(run: OnnxRuntime, samples: Sequence[Sample]) -> Outputs:
@@ -41,9 +42,11 @@ def outputs_of(run: OnnxRuntime, samples: Sequence[Sample]) -> Outputs:
 
 @dataclass
 class Measure:
-    """The errors of sets of forms against the ``reference``, each measured at most once.
+    """Measures the errors of choices of forms against ``reference``, each at most once.
 
-    ``measured`` are the values with a range, ``say`` shows progress.
+    ``reference`` has the outputs of ``model`` on ``samples``. ``run`` is a session of the model in
+    ``switched``. ``measured`` are the values with a range, ``links`` is explained at ``make_plan``,
+    ``say`` shows progress, ``runs`` counts the runs.
     """
 
     model: ir.Model
@@ -63,9 +66,9 @@ class Measure:
         return make_plan(self.model, chosen, self.measured, links=self.links)
 
     def error(self, chosen: Chosen, count: int | None = None) -> float:
-        """Return the error with the ``chosen`` forms on ``count`` drawn samples, else on all.
+        """Return the error with the ``chosen`` forms, on ``count`` of the samples or on all.
 
-        Labels fit all samples only, so a metric that needs all takes all.
+        A metric with ``needs_all``, such as one with labels, always gets all samples.
         """
         places = self._places(None if self.metric.needs_all else count)
         key = frozenset(chosen.items()), len(places)
@@ -74,7 +77,7 @@ class Measure:
         return self._known[key]
 
     def _places(self, count: int | None) -> Sequence[int]:
-        """Return the places of ``count`` samples, drawn over all of them, the same each time."""
+        """Return the indices of ``count`` random samples, the same each time; of all for None."""
         total = len(self.samples)
         if count is None or count >= total:
             return range(total)
@@ -90,23 +93,7 @@ class Measure:
         for place in places:
             values = self.run(*self.samples[place], *flags)
             self.runs += 1
-            results.append(
-                {
-                    port.name: value
-                    for port, value in zip(self.reference_names, values, strict=True)
-                    if isinstance(value, np.ndarray)
-                }
-            )
+            # The switched model has the outputs in the same order, but may rename them.
+            outputs = zip(self.model.graph.outputs, values, strict=True)
+            results.append({str(o.name): v for o, v in outputs if isinstance(v, np.ndarray)})
         return self.metric([self.reference[place] for place in places], results)
-
-    @property
-    def reference_names(self) -> Sequence[_Named]:
-        """The outputs of the source, whose order the switched model keeps."""
-        return [_Named(str(value.name)) for value in self.model.graph.outputs]
-
-
-@dataclass(frozen=True)
-class _Named:
-    """An output by its name in the source."""
-
-    name: str

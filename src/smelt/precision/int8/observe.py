@@ -1,4 +1,6 @@
-"""The values of a model as it runs: histograms to choose ranges by, and the numbers beyond them."""
+"""Read the values inside a model while it runs: their histograms, and how many numbers
+are clipped.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class Histogram:
 def observe(
     model: ir.Model, names: Sequence[str], samples: Sequence[Sample]
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield each of the values ``names`` of the main graph, once per sample."""
+    """Yield (name, array) for each of the values ``names`` of the main graph and each sample."""
     inputs = [port.name for port in interface_of(model).inputs]
     computed = [name for name in names if name not in inputs]
     for sample in samples:
@@ -59,7 +61,7 @@ def observe(
 def histograms(
     model: ir.Model, ranges: Mapping[str, tuple[float, float]], samples: Sequence[Sample]
 ) -> dict[str, Histogram]:
-    """Return the histogram of each value of ``ranges``, between the numbers measured before."""
+    """Return the histogram over all samples of each value in ``ranges``, which gives its ends."""
     counts = {name: np.zeros(BINS, np.int64) for name in ranges}
     for name, value in observe(model, list(ranges), samples):
         low, high = ranges[name]
@@ -69,8 +71,8 @@ def histograms(
 
 
 @dataclass(frozen=True)
-class Coded:
-    """The range ``low`` to ``high`` of a value's codes, and the part of its numbers beyond it."""
+class CodedRange:
+    """The range that a value's codes cover, and the fraction of its numbers that are clipped."""
 
     low: float
     high: float
@@ -79,10 +81,10 @@ class Coded:
 
 def saturation(
     model: ir.Model, parameters: Mapping[str, Parameters], samples: Sequence[Sample]
-) -> dict[str, Coded]:
-    """Return the range of each value's codes, and the part of its numbers that they cut off.
+) -> dict[str, CodedRange]:
+    """Return, for each value, the range of its codes and the fraction of numbers that are clipped.
 
-    A number within half a step of the range rounds to its end and is not cut off.
+    A number within half a step of the range rounds to its end, and does not count as clipped.
     """
     beyond, total = dict.fromkeys(parameters, 0), dict.fromkeys(parameters, 0)
     for name, value in observe(model, list(parameters), samples):
@@ -91,6 +93,6 @@ def saturation(
         beyond[name] += int(np.count_nonzero((value < low - half) | (value > high + half)))
         total[name] += value.size
     return {
-        name: Coded(*each.limits, beyond[name] / max(total[name], 1))
+        name: CodedRange(*each.limits, beyond[name] / max(total[name], 1))
         for name, each in parameters.items()
     }

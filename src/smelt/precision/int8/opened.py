@@ -56,7 +56,7 @@ def open_best(
     found, limits = _ranged(model, data, settings, say)
     say("opening the model")
     source = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
-    reference = outputs_of(source, data.held_apart)
+    reference = outputs_of(source, data.held_out)
     del source
     refuse_no_numbers(reference)
     method = settings.method
@@ -104,7 +104,7 @@ def _opened(
         trial = switched(model, candidates, parameters, format_, codes, links=links)
         run = OnnxRuntime(trial.model, consume=True, optimized=True, threads=0)
         measured = frozenset(parameters)
-        return Measure(model, trial, run, data.held_apart, reference, metric, measured, links, say)
+        return Measure(model, trial, run, data.held_out, reference, metric, measured, links, say)
 
     made = parameters_by_method(
         model, limits, candidates, data.calibration, settings.ranges, signed=format_.signed
@@ -128,7 +128,7 @@ def _ranged(
 
 def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
     """Return the candidates in the forms that ``settings`` allow; raises UsageError E678."""
-    sizes = _sizes(model, data.held_apart[0])
+    sizes = _sizes(model, data.held_out[0])
     static = not data.drawn
     found = find_candidates(model, sizes, static=static)
     allowed = FORMS[settings.activations]
@@ -145,7 +145,7 @@ def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
     if not left:
         raise UsageError(
             "E678",
-            "no product of the model can have fewer bits",
+            "no product of the model can be quantized",
             at=[f"{name}: {why}" for name, why in list(found.kept.items())[:8]],
             why="Conv, MatMul, Gemm and Gather with a constant float32 weight can",
             fix="check that the weights are constants: `smelt inspect MODEL`",

@@ -1,8 +1,8 @@
 """Decide which values of a model are quantized for the chosen forms: operands and results.
 
-A static convolution quantizes its result, because integer kernels of convolutions store integers.
-Operators between quantized values follow, so that residual sums, poolings and concatenations stay
-in integers where ONNX Runtime has kernels for them.
+A static convolution quantizes its result, too, because integer kernels of convolutions store
+integers. Operators between quantized values then also compute in integers where ONNX Runtime has
+kernels: residual sums, poolings, concatenations.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ MOVING = frozenset({"MaxPool", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "
 """Operators that only move or choose elements: their result keeps the scale of the operand."""
 
 FUSED = frozenset({"Relu", "Clip"})
-"""Activations that a quantized convolution computes by the limits of its codes."""
+"""Activation functions that cost nothing after a convolution: clipping the codes computes them."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The forms of products by the names of their results, and the values that are quantized.
+    """The form of each product, by the name of its result, and the values that are quantized.
 
-    ``operands`` are the activations that static products read in codes. ``results`` are the values
-    whose readers all read codes. ``scale_of`` maps results of moving operators to the value whose
-    scale they have.
+    ``operands`` are quantized for the static products that read them; other readers read floats.
+    ``results`` are quantized for all readers. ``scale_of`` maps results of operators that only move
+    elements to the value whose scale they share.
     """
 
     forms: Mapping[str, str]
@@ -51,8 +51,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan for the ``chosen`` forms; ``measured`` values have a finite range.
 
-    ``links``: operators whose operands are all quantized results compute with integers, too. Nodes
-    are visited in order, so one such operator may follow another.
+    ``links``: operators between static convolutions, whose operands are all quantized results,
+    compute in integers, too. One such operator may follow another.
     """
     forms = {name: form for candidate, form in chosen.items() for name in candidate.nodes}
     static = {candidate for candidate, form in chosen.items() if form == "static"}
@@ -79,7 +79,10 @@ def make_plan(
 
 
 def result_of(node: ir.Node) -> ir.Value:
-    """Return the result of ``node``, or of the Relu or Clip that alone reads it."""
+    """Return the result of ``node``, or that of a Relu or Clip if it is the only reader.
+
+    The activation function is fused, so its result is the one to quantize.
+    """
     value = node.outputs[0]
     readers = list(value.uses())
     if len(readers) != 1 or value.is_graph_output():
@@ -95,7 +98,7 @@ def result_of(node: ir.Node) -> ir.Value:
 
 
 def _links(node: ir.Node, results: Mapping[str, None], measured: frozenset[str]) -> bool:
-    """True if ``node`` can compute with the codes of its operands, all of which are quantized."""
+    """True if ``node`` has an integer kernel, and all its operands are among ``results``."""
     if node.domain or len(node.outputs) != 1 or node.op_type not in RESCALING | MOVING:
         return False
     moving = node.op_type in MOVING
@@ -108,8 +111,8 @@ def _drop_unread(
 ) -> None:
     """Drop from ``results`` those of linked nodes that no quantized node reads.
 
-    ``linked`` maps a result to its node. The last nodes come first, because a dropped node no
-    longer counts as a reader of the nodes before it.
+    To quantize them would only lose accuracy. ``linked`` maps a result to its node. The last nodes
+    come first, because a dropped node does not count as a reader of those before it.
     """
     kept: set[ir.Node] = set()
     for end, node in reversed(list(linked.items())):

@@ -16,7 +16,7 @@ from smelt.precision.error import Metric
 from smelt.precision.int8.candidates import Candidate
 from smelt.precision.int8.measure import outputs_of
 from smelt.precision.int8.methods import Method
-from smelt.precision.int8.observe import Coded, saturation
+from smelt.precision.int8.observe import CodedRange, saturation
 from smelt.precision.int8.opened import Opened, open_best
 from smelt.precision.int8.plan import make_plan
 from smelt.precision.int8.search import Point, Search, Step
@@ -44,7 +44,7 @@ class Result:
     curve: Sequence[Point]
     note: str
     runs: int
-    ranges: Mapping[str, Coded]
+    ranges: Mapping[str, CodedRange]
     method: Method
 
 
@@ -59,7 +59,7 @@ def quantize_within(
     """Return ``model`` with as many products in fewer bits as the ``limit`` allows.
 
     The model has an opset of at least 13, of 21 for int4; the function names its values.
-    Raises UsageError E677 if no product fits, with the error of the first step, and E678 if the
+    Raises UsageError E677 if no product fits, with the least error of one, and E678 if the
     model has no such product.
     """
     name_values(model)
@@ -82,7 +82,7 @@ def quantize_within(
         search.curve,
         data.note,
         measure.runs,
-        saturation(opened.variant.model, parameters, data.held_apart),
+        saturation(opened.variant.model, parameters, data.held_out),
         opened.variant.method,
     )
 
@@ -111,8 +111,8 @@ def _written_within(opened: Opened, search: Search, settings: Settings) -> tuple
     more = f"{105 * error:.3g}%" if measure.metric.unit == "ratio" else f"{1.05 * error:.3g}"
     raise UsageError(
         "E677",
-        f"no product gets fewer bits within {text(search.limit)}",
-        at=f"the first step, {least.candidate.name} ({least.form}), costs {text(error)}",
+        f"no product can be quantized within an error of {text(search.limit)}",
+        at=f"the best one, {least.candidate.name} ({least.form}), has the error {text(error)}",
         why="each product alone already exceeds the limit",
         fix=f"allow more: --within {more}",
     )

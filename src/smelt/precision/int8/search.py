@@ -1,10 +1,10 @@
-"""Choose forms of candidates so that the error of the outputs stays within a limit.
+"""Choose which candidates to quantize, and in which form, within a limit on the outputs' error.
 
-1. Each candidate's error is measured alone, in each of its forms.
+1. The error is measured with a single candidate quantized, for each candidate and form (a step).
 2. Steps are sorted by error squared over gain. Errors of different nodes are nearly independent,
    so their squares add.
 3. The longest prefix within the limit is found by bisection, each time with the true error.
-4. Later steps are tried one by one, as long as some of them fit.
+4. Later steps are tried one by one, until 12 in a row exceed the limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smelt.precision.int8.measure import Measure
 Gain = Literal["time", "bytes"]
 
 MISSES = 12
-"""The search ends when so many steps in a row exceed the limit."""
+"""The search ends after so many steps in a row that exceed the limit."""
 
 MAC_BUDGET = 2_000_000_000_000
 """MACs that measuring each candidate alone may take: some minutes."""
@@ -34,7 +34,7 @@ PREFERENCE = {"static": 1.0, "dynamic": 0.9, "weights": 0.0}
 
 @dataclass(frozen=True)
 class Step:
-    """A candidate in a form: the error if only this candidate is changed, and the gain."""
+    """A candidate in a form: the error if only this candidate is quantized, and the gain."""
 
     candidate: Candidate
     form: str
@@ -48,7 +48,7 @@ class Step:
 
 
 class Point(NamedTuple):
-    """A measured set of candidates: its size, bytes saved, MACs in fewer bits, and error.
+    """A measured set of candidates: its size, bytes saved, MACs in integers, and error.
 
     ``last`` is the name of the last candidate of the set.
     """
@@ -89,7 +89,10 @@ class Search:
         return self.chosen.popitem()[0]
 
     def _measure_alone(self, candidates: Sequence[Candidate]) -> list[Step]:
-        """Return a step for each candidate and form, with the error of only it."""
+        """Return a step for each candidate and form, with the error if only it is quantized.
+
+        The number of samples is such that all runs together stay within ``MAC_BUDGET``.
+        """
         pairs = [(each, form) for each in candidates for form in each.forms]
         work = max(sum(each.macs for each in candidates), 1) * max(len(pairs), 1)
         count = max(1, min(MOST_SAMPLES, MAC_BUDGET // work))
@@ -101,7 +104,7 @@ class Search:
         return steps
 
     def _gain(self, candidate: Candidate, form: str) -> float:
-        """Return what ``form`` saves: weighted MACs in float, or bytes."""
+        """Return what ``form`` saves: MACs in float, weighted by the form, or bytes."""
         if form == "weights" or self.gain == "bytes":
             return candidate.bytes_saved
         return candidate.macs * PREFERENCE[form]
@@ -109,8 +112,9 @@ class Search:
     def _add(self, steps: Sequence[Step]) -> None:
         """Add the steps that fit, in the order of their cost, to the chosen forms.
 
-        First, a bisection finds the longest prefix of steps that fits. Its first trial is all
-        steps. Later steps are then tried one by one. A gain in bytes may replace a chosen form.
+        First, a bisection finds the longest prefix of steps that fits; its first trial has all
+        steps. Later steps are then tried one by one. With gain in bytes, a step may change the form
+        of a candidate that is chosen already.
         """
         upgrade = self.gain == "bytes"
         left = [

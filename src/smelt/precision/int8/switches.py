@@ -1,6 +1,7 @@
-"""A model in which each candidate can be switched to each form by an input.
+"""Make a model in which a bool input quantizes each candidate in each form.
 
-One session then measures all candidates, and any set of them, without opening a model again.
+One session then measures any choice of candidates and forms, without opening a model again. The
+switch is an If between the value and its quantized and dequantized copy.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from smelt.precision.int8.write import Format, Writer
 class Switched:
     """The ``model``, and its switches, which are bool inputs.
 
-    ``switches`` maps (kind, name) to the name of an input. The kinds are "result", "weight" and the
-    forms of operands, "static" and "dynamic"; the name is of the value or node that is switched.
+    ``switches`` maps (kind, name) to the name of the input. The kind is "result", "weight", or the
+    form of an operand, "static" or "dynamic". The name is that of the value or node it quantizes.
     """
 
     model: ir.Model
@@ -67,22 +68,7 @@ def switched(
         return _choose(b, flag, on, value)
 
     every = {each: "static" for each in candidates if "static" in each.forms}
-    most = make_plan(model, every, frozenset(parameters), links=links)
-    for name in most.results:
-        value, scale = writer.values[name], most.scale_of.get(name, name)
-        uses = list(value.uses())
-        chosen = switch(
-            writer.after(value),
-            "result",
-            name,
-            value,
-            lambda b, value=value, scale=scale: writer.round_trip(b, value, scale),  # type: ignore[misc]
-        )
-        for use in uses:
-            use.node.replace_input_with(use.idx, chosen)
-        for index, output in enumerate(model.graph.outputs):
-            if output is value:
-                model.graph.outputs[index] = chosen
+    _switch_results(writer, make_plan(model, every, frozenset(parameters), links=links), switch)
     for candidate in candidates:
         nodes = [by_name[name] for name in candidate.nodes]
         for node in nodes:
@@ -93,11 +79,13 @@ def switched(
 
 
 Branch = Callable[[Builder], ir.Value]
+"""Adds the nodes of a branch of an If, and returns its result."""
 Switch = Callable[[Builder, str, str, ir.Value, Branch], ir.Value]
+"""Adds a switch; ``switch`` in ``switched`` explains the parameters."""
 
 
 def _choose(b: Builder, flag: ir.Value, on: Branch, off: ir.Value) -> ir.Value:
-    """Return an If: the result of ``on`` where ``flag`` is true, else ``off``."""
+    """Return the result of an If: that of the branch ``on`` if ``flag`` is true, else ``off``."""
 
     def body(name: str, build: Branch) -> ir.Graph:
         """Return a branch that returns what ``build`` builds."""
@@ -112,8 +100,28 @@ def _choose(b: Builder, flag: ir.Value, on: Branch, off: ir.Value) -> ir.Value:
     return result
 
 
+def _switch_results(writer: Writer, plan: Plan, switch: Switch) -> None:
+    """Put a switch behind each result of ``plan``, in which all candidates are static."""
+    outputs = writer.model.graph.outputs
+    for name in plan.results:
+        value, scale = writer.values[name], plan.scale_of.get(name, name)
+        uses = list(value.uses())
+        chosen = switch(
+            writer.after(value),
+            "result",
+            name,
+            value,
+            lambda b, value=value, scale=scale: writer.round_trip(b, value, scale),  # type: ignore[misc]
+        )
+        for use in uses:
+            use.node.replace_input_with(use.idx, chosen)
+        for index, output in enumerate(outputs):
+            if output is value:
+                outputs[index] = chosen
+
+
 def _switch_weight(writer: Writer, node: ir.Node, candidate: Candidate, switch: Switch) -> None:
-    """Put a switch between ``node`` and its weight, or behind a Gather of weight rows."""
+    """Put a switch between ``node`` and its weight, or behind a Gather that reads weight rows."""
     weight = weight_of(node, writer.constants)
     assert isinstance(weight, Weight)
     form = candidate.forms[0] if candidate.forms[0] != "dynamic" else candidate.forms[-1]
@@ -146,7 +154,7 @@ def _switch_weight(writer: Writer, node: ir.Node, candidate: Candidate, switch: 
 def _switch_operand(
     writer: Writer, nodes: Sequence[ir.Node], candidate: Candidate, switch: Switch
 ) -> None:
-    """Put a switch for each form of activations between the operand and its products."""
+    """Put a switch for each form, static and dynamic, between the operand and its products."""
     value = nodes[0].inputs[0]
     assert value is not None
     for form in ("static", "dynamic"):

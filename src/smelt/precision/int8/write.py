@@ -45,9 +45,10 @@ class Format:
 
 @dataclass
 class Writer:
-    """Places new nodes into the main graph of ``model``; ``parameters`` are by value name.
+    """Adds the nodes of quantization to the main graph of ``model``.
 
-    ``given`` are the codes of weights that are not the nearest, by the result of their product.
+    ``parameters`` has scale and zero point of activations by value name.
+    ``given`` has codes of weights that are not the nearest, by the result of their product.
     """
 
     model: ir.Model
@@ -62,7 +63,7 @@ class Writer:
     _stored: dict[int, tuple[np.ndarray, ir.Value]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Store the values by name, and the successor of each node before new nodes come."""
+        """Store the values by name, and the successor of each node while there are no new nodes."""
         nodes = list(self.model.graph)
         self._shapes = ShapeInference(self.model)
         self._next = dict(zip(nodes, [*nodes[1:], None], strict=True))
@@ -96,9 +97,10 @@ class Writer:
         return b.op("DequantizeLinear", codes, scale, zero)
 
     def codes_of(self, node: ir.Node, weight: Weight, form: str, source: str) -> Codes:
-        """Return the codes of the weight of ``node``; equal requests share them.
+        """Return the codes of the weight of ``node`` in ``form``; nodes with one weight share them.
 
-        ``source`` is the name of the operand, whose scale bounds that of a static bias.
+        ``source`` is the name of the activation. In the static form, its scale and the bias set a
+        lower bound of the weight scales, see ``_least_scale``.
         """
         least = self._least_scale(node, source) if form == "static" else None
         block = self.format.block if form == "weights" and weight.inner >= 0 else 0
@@ -122,7 +124,7 @@ class Writer:
         return made
 
     def dequantized(self, b: Builder, codes: Codes, stem: str) -> ir.Value:
-        """Return a DequantizeLinear of stored codes."""
+        """Return a weight as a DequantizeLinear of its codes; names begin with ``stem``."""
         stored = self.constant(codes.codes, f"{stem}_codes")
         scale = self.constant(codes.scale, f"{stem}_scale")
         block, axis = codes.block or None, codes.axis if codes.scale.ndim else None
@@ -152,7 +154,8 @@ class Writer:
     def _least_scale(self, node: ir.Node, source: str) -> np.ndarray | None:
         """Return the least weight scales with which the bias of ``node`` fits int32; None without.
 
-        A bias has codes ``bias / (activation scale * weight scale)``, of at most ``BIAS_LIMIT``.
+        The codes of a bias are ``bias / (activation scale * weight scale)``, so a weight scale is
+        at least ``|bias| / (activation scale * BIAS_LIMIT)``.
         """
         bias = self.constants.get(optional_input(node, 2), None)
         if bias is None or node.op_type not in ("Conv", "Gemm") or bias.ndim != 1:
@@ -176,7 +179,7 @@ def write_plan(
     format_: Format,
     given: Mapping[str, Codes],
 ) -> None:
-    """Give ``model`` the integers of ``plan`` in place; unused weights and nodes are dropped.
+    """Quantize ``model`` in place as ``plan`` says, and drop weights and nodes that become unused.
 
     ``given`` are codes of weights; see ``Writer``. The opset must be at least 13, with blocks 21.
     """
@@ -204,9 +207,9 @@ def write_plan(
 
 
 def _write_activations(writer: Writer, plan: Plan, nodes: list[ir.Node]) -> None:
-    """Quantize and dequantize the activations of ``plan``.
+    """Insert QuantizeLinear and DequantizeLinear after the activations of ``plan``.
 
-    All readers of a result read its rounded copy; only static products read that of an operand.
+    All readers of a result read this rounded copy; of an operand, only static products read it.
     """
     for name in plan.results:
         value = writer.values[name]
@@ -232,7 +235,8 @@ def _write_activations(writer: Writer, plan: Plan, nodes: list[ir.Node]) -> None
 def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None:
     """Store a constant bias of ``node`` as int32 codes, if all of them are within ``BIAS_LIMIT``.
 
-    Its scale is activation scale * weight scale, so that integer kernels add it to their sums.
+    Its scale is activation scale * weight scale, that of the integer sums, so that integer kernels
+    can add it.
     """
     bias = writer.constants.get(optional_input(node, 2), None)
     if bias is None or node.op_type not in ("Conv", "Gemm") or bias.ndim != 1:
@@ -243,16 +247,17 @@ def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None
         return
     stored = np.rint(bias / scale.astype(np.float64))
     if np.abs(stored).max(initial=0) > BIAS_LIMIT:
-        return  # a channel without weights does not widen the single scale of a tensor
+        return  # per tensor, the bias of a channel of zeros does not raise the scale
     stem = str(node.inputs[2].name)  # type: ignore[union-attr]
     made = Codes(stored.astype(np.int32), scale, 0)
     node.replace_input_with(2, writer.dequantized(b, made, stem))
 
 
 def _write_dynamic(writer: Writer, node: ir.Node, weight: Weight) -> None:
-    """Replace a product by MatMulInteger on an operand that each run quantizes by its own range.
+    """Replace a product by DynamicQuantizeLinear of its operand and MatMulInteger.
 
-    The result is ``MatMulInteger(codes, weights) * (operand scale * weight scales) + bias``.
+    The result is ``MatMulInteger(codes, weights) * (operand scale * weight scales) + bias``, where
+    codes and operand scale come from the range of the operand in each run.
     """
     codes = writer.codes_of(node, weight, "dynamic", "")
     b, stem = writer.before(node), str(weight.value.name)
@@ -269,7 +274,7 @@ def _write_dynamic(writer: Writer, node: ir.Node, weight: Weight) -> None:
 
 
 def _replace(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
-    """Let all readers of ``old`` read ``new``, and give ``new`` the name of an output."""
+    """Let all readers of ``old`` read ``new``; if ``old`` is an output, ``new`` takes its place."""
     for use in list(old.uses()):
         use.node.replace_input_with(use.idx, new)
     _move_outputs(model, old, new)

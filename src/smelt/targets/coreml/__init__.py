@@ -21,8 +21,10 @@ PASSES = (
     f"dead-code-elimination){{max={ROUNDS}}},"
     "fuse-elementwise-to-batchnorm{scalars=false},dedup-op-and-var-names"
 )
-"""After the default pipeline: operators without a row become others, high ranks lower ones, and a
-scale and an offset for each channel one operator."""
+"""Passes after the default pipeline.
+
+They replace operators that the target cannot write by others, and ranks above 5 by lower ones. A
+scale and an offset for each channel become one BatchNormalization."""
 
 TYPES = frozenset(
     {

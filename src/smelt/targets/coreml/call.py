@@ -1,4 +1,4 @@
-"""One ONNX node on its way into a MIL program: the operations that rows combine."""
+"""``Call``: what a row uses to write one ONNX node as operations of MIL, Core ML's language."""
 
 from __future__ import annotations
 
@@ -13,38 +13,46 @@ from smelt.targets.coreml.writer import Dims, Operand, Refused, Val, broadcast
 
 
 class Call(Operands):
-    """A node and the means to write it; results have names after the node's."""
+    """An ONNX node, and methods that write operations for it, named after the node's result."""
 
     def op(self, op_type: str, *operands: Operand, element: Element | None = None) -> Val:
-        """Write an elementwise operation of one or two operands, with broadcasting."""
+        """Write an elementwise operation of one or two operands with broadcasting; return it.
+
+        A Python float has the element type of the first ``Val``, and so has the result unless
+        ``element`` is given.
+        """
         values = [each for each in operands if isinstance(each, Val)]
         kind = values[0].element
-        given = [
+        sides = [
             self.w.value(each, kind if kind != Element.BOOL else Element.FLOAT32)
             for each in operands
         ]
-        dims = broadcast(*(each.dims for each in given))
-        names = dict(zip(("x", "y"), given, strict=False))
+        dims = broadcast(*(each.dims for each in sides))
+        names = dict(zip(("x", "y"), sides, strict=False))
         return self.w.op(op_type, element or kind, dims, name=f"{self._label}_{op_type}", **names)
 
     def select(self, condition: Val, if_true: Operand, if_false: Operand, element: Element) -> Val:
-        """Write a choice between two values, at least one of which gets the dims of the result.
+        """Write ``select`` with broadcasting and return its result, of type ``element``.
 
-        Core ML documents that the condition broadcasts too, but its tools infer the result from the
-        two values alone.
+        Core ML's tools infer the dims of the result from the two values, not from the condition,
+        though Core ML documents that it broadcasts. So one value is repeated to the dims if needed.
         """
         a, b = self.w.value(if_true, element), self.w.value(if_false, element)
         dims = broadcast(condition.dims, a.dims, b.dims)
         if broadcast(a.dims, b.dims) != dims:
             if b.array is not None and b.array.size == 1 and (a.array is None or a.array.size > 1):
-                b = self.widened(b, condition, dims)
+                b = self.repeated(b, condition, dims)
             else:
-                a = self.widened(a, condition, dims)
+                a = self.repeated(a, condition, dims)
         label = f"{self._label}_select"
         return self.w.op("select", element, dims, name=label, cond=condition, a=a, b=b)
 
-    def widened(self, value: Val, like: Val, dims: Dims) -> Val:
-        """Return ``value`` repeated to ``dims``, which ``like`` has if they are not constant."""
+    def repeated(self, value: Val, like: Val, dims: Dims) -> Val:
+        """Return ``value`` broadcast to ``dims``.
+
+        If a size in ``dims`` is open, the sizes are read from ``like`` in each run. Raises Refused
+        if ``like`` has other dims then, or ``value`` is no constant of one element.
+        """
         if None in dims and like.dims != dims:
             raise Refused("a choice between values that broadcast to open sizes")
         if value.array is not None and value.array.size == 1:
@@ -75,8 +83,9 @@ class Call(Operands):
         return self.w.op(op_type, kind, shape, name=self._label, **inputs)
 
     def is_weight(self, index: int) -> bool:
-        """True if input ``index`` is constant in the package, or is unpacked when that is
-        loaded."""
+        """True if input ``index`` is a constant, or a packed weight that Core ML unpacks on
+        loading.
+        """
         value = self.input(index)
         if self.array(index) is not None:
             return True
@@ -87,13 +96,13 @@ class Call(Operands):
         return any(each.outputs[0].name == name for each in reversed(self.w.constants))
 
     def done(self, *results: Val | None) -> None:
-        """Declare the results of the node."""
+        """Record ``results`` as the outputs of the node; None leaves an output out."""
         for output, result in zip(self.node.outputs, results, strict=False):
             if result is not None:
                 self.facts.scope.add(output, result)
 
     def shape(self, value: Val) -> Val:
-        """Return the sizes of ``value`` as an int32 vector; written once a block."""
+        """Return the shape of ``value`` as an int32 vector; each block computes it at most once."""
         if None not in value.dims:
             return self.w.constant(np.asarray(value.dims, np.int32))
         label = f"{value.name}_shape"
@@ -126,7 +135,7 @@ class Call(Operands):
         )
 
     def vector(self, parts: Sequence[int | Val]) -> Val:
-        """Return numbers and int32 scalars as one int32 vector."""
+        """Return an int32 vector of ``parts``; it is a constant if all of them are numbers."""
         if all(isinstance(each, int) for each in parts):
             return self.w.constant(np.asarray(parts, np.int32))
         values = [
@@ -142,7 +151,11 @@ class Call(Operands):
         )
 
     def reshape(self, value: Val, dims: Dims) -> Val:
-        """Return ``value`` with other dims of as many elements."""
+        """Return ``value`` reshaped to ``dims``.
+
+        MIL computes one size that is -1, and copies the size at the same axis for 0. Raises Refused
+        if two sizes are open and cannot be copied.
+        """
         if value.dims == dims and None not in dims:
             return value
         unknown = dims.count(None)
@@ -183,7 +196,9 @@ class Call(Operands):
         return self.w.op("transpose", value.element, dims, name=label, x=value, perm=list(perm))
 
     def reduce(self, op_type: str, value: Val, axes: Sequence[int], *, keep: bool = True) -> Val:
-        """Return a reduction over ``axes``."""
+        """Return the reduction ``op_type`` of ``value`` over ``axes``; ``keep`` leaves
+        dims of 1.
+        """
         places = sorted(axis % value.rank for axis in axes)
         dims = tuple(
             1 if axis in places else size

@@ -1,8 +1,8 @@
-"""Weights of few different numbers, or mostly zeros: unpacked when the model is loaded.
+"""Store weights with few different numbers as palettes, and weights with many zeros as sparse.
 
-The package holds a palette with an index for each element, or the elements that are not 0 with a
-mask. The unpacked weight has the same bits. So a weight that a package held as a palette, and that
-was read as dense numbers, is a palette again.
+A palette is a table of numbers, with an index into it for each element. A sparse weight is a mask,
+with the elements that are not 0. Core ML unpacks both to the same bits when it loads the model. A
+package whose palettes were read as dense numbers thus gets palettes again.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ BITS = {1: Element.UINT1, 2: Element.UINT2, 4: Element.UINT4, 6: Element.UINT6, 
 FEWEST = 256
 """A weight of fewer elements stays dense."""
 LARGEST_PALETTE = 256
+"""The most different numbers of a weight that is stored as a palette."""
 SAMPLE = 4096
-"""As many elements tell that a large weight has too many different numbers."""
+"""How many elements are looked at first: mostly they have too many different numbers already."""
 USERS = frozenset({"Conv", "ConvTranspose", "Gather", "Gemm", "MatMul"})
 """Operators whose weights may be unpacked when the model is loaded."""
 
 
 def compacted(w: Writer, array: np.ndarray, element: Element, name: str) -> Val | None:
-    """Return a float weight as a constexpr of fewer bytes; None if there is no such form."""
+    """Return a float weight as a ``constexpr``, unpacked on loading; None if it stays dense.
+
+    It is sparse if at least half of its elements are 0, and a palette if that takes fewer bytes.
+    """
     dense = np.ascontiguousarray(array, element.numpy)
     if dense.ndim < 2 or dense.size < FEWEST:
         return None
@@ -42,7 +46,10 @@ def compacted(w: Writer, array: np.ndarray, element: Element, name: str) -> Val 
 def _palette(
     w: Writer, numbers: np.ndarray, indices: np.ndarray, element: Element, name: str
 ) -> Val:
-    """Write a palette, filled up to a power of 2, and an index for each element."""
+    """Return a weight that is stored as the palette ``numbers`` with ``indices`` into it.
+
+    Core ML requires a table of 2, 4, 16, 64 or 256 numbers, so the last number is repeated.
+    """
     bits = next(each for each in BITS if 1 << each >= numbers.size)
     table = np.concatenate([numbers, np.repeat(numbers[-1:], (1 << bits) - numbers.size)])
     shape = indices.shape
@@ -58,7 +65,7 @@ def _palette(
 
 
 def _sparse(w: Writer, dense: np.ndarray, mask: np.ndarray, element: Element, name: str) -> Val:
-    """Write the elements that are not 0, and the mask of their places."""
+    """Return a weight that is stored as the elements of ``dense`` where ``mask`` is True."""
     label, shape, data = "constexpr_sparse_to_dense", dense.shape, dense[mask]
     if w.ios >= 18:
         places = _stored(mask, Element.UINT1)

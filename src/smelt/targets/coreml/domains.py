@@ -1,6 +1,6 @@
-"""The element types that each MIL operator takes, by the lowest iOS; from the documented domains.
+"""The element types that each MIL operator supports, as Core ML documents them for iOS 16 and 17.
 
-The table holds what differs from the default, which is float16, float32 and int32.
+The tables hold operators whose types are not the default: float16, float32 and int32.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _DOMAINS_17: dict[str, frozenset[Element]] = {
 FLOAT32_ONLY_BEFORE_17 = frozenset({"gru", "lstm", "rnn"})
 
 DATA = frozenset({"x", "y", "a", "b", "data", "updates", "input", "value", "query", "values"})
-"""The parameters whose element type the domain is about."""
+"""The parameters to which these types apply; others, such as axes, have types of their own."""
 
 
 def domain_of(op_type: str, ios: int) -> frozenset[Element]:
-    """Return the element types that operands of a MIL operator may have."""
+    """Return the element types that operands of a MIL operator may have on iOS ``ios``."""
     if ios < 17 and op_type in FLOAT32_ONLY_BEFORE_17:
         return frozenset({Element.FLOAT32})
     if ios >= 17 and op_type in _DOMAINS_17:

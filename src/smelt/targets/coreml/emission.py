@@ -1,4 +1,4 @@
-"""From a selected model to a MIL program: node by node, with all refusals together."""
+"""Write a model as a function of MIL, node by node; all nodes that Core ML lacks are reported."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ FIX = "change the model, or choose another target: `smelt targets` lists them"
 
 @dataclass
 class Emission:
-    """A function with its interface, and what the report tells of it.
+    """A MIL function with its interface, and facts for report.json.
 
     ``names`` maps ONNX names of inputs and outputs to those of the package. ``clamped`` maps
-    constants that became the largest or the least number of float16 to their readers.
-    ``may_overflow`` maps results that may be beyond 32 bits to their operators.
+    constants that float16 cannot hold, and that became its largest or least number, to the nodes
+    that read them. ``may_overflow`` maps results that may exceed 32 bits to their operators.
     """
 
     function: Function
@@ -57,7 +57,9 @@ class Emission:
 
 
 def emit_function(model: ir.Model, options: Options) -> Emission:
-    """Return ``model`` as a function; raises an ErrorList of everything that Core ML lacks."""
+    """Return ``model`` as a MIL function; raises an ErrorList of all that Core ML
+    cannot compute.
+    """
     graph = model.graph
     bounds = bounds_of(graph)
     sizes = Sizes.of(bounds, options)
@@ -86,7 +88,7 @@ def emit_function(model: ir.Model, options: Options) -> Emission:
 
 
 def write_nodes(facts: Facts, graph: ir.Graph) -> list[SmeltError]:
-    """Write the nodes of ``graph``; return an error for each operator and reason against it."""
+    """Write the nodes of ``graph``; return one error for each operator and reason of a refusal."""
     refused: dict[tuple[str, str, str, str], list[ir.Node]] = {}
     for node in graph:
         if len(node.outputs) == 1 and tensor_of(node.outputs[0]) is not None:
@@ -102,7 +104,10 @@ def write_nodes(facts: Facts, graph: ir.Graph) -> list[SmeltError]:
 
 
 def _can_be_read(facts: Facts, node: ir.Node) -> bool:
-    """True if every operand was written, or is constant."""
+    """True if every operand was written, or is constant.
+
+    A node that reads a refused node is skipped, so that it adds no error of its own.
+    """
     operands: Iterable[ir.Value | None] = (*node.inputs, *scope.captures(node))
     return all(
         value is None
@@ -129,7 +134,10 @@ def write_node(facts: Facts, node: ir.Node) -> None:
 
 
 def _error(code: str, name: str, why: str, fix: str, nodes: list[ir.Node]) -> SmeltError:
-    """Return the error of one operator and reason, with the first node."""
+    """Return the error for ``nodes`` of one operator, refused for one reason; it names the first.
+
+    A size of 0 has the same error for all targets.
+    """
     at = f"node {nodes[0].name!r}{and_more(len(nodes))}"
     if "dimension of 0" in why or "dimension is 0" in why or "result is 0" in why:
         return empty_tensor("coreml", f"{at} ({name})", fix)

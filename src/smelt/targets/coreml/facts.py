@@ -1,4 +1,4 @@
-"""What all nodes of one emission share: values written so far, constants, precision."""
+"""What all nodes of one MIL function share: values written so far, constants, precision."""
 
 from __future__ import annotations
 
@@ -23,19 +23,26 @@ INTEGERS = frozenset(
     }
 )
 NARROW = INTEGERS - {ir.DataType.INT64, ir.DataType.INT32}
-"""Integers that wrap around earlier than those of Core ML."""
+"""Integers that ONNX wraps to 8 or 16 bits, while Core ML computes them in 32 bits."""
 
 
 @dataclass
 class Scope:
-    """The values of one graph and of those around it, by ONNX value and element type."""
+    """The MIL values of the ONNX values in one graph; ``outer`` is the scope of the graph around
+    it.
+
+    One ONNX value may exist in several element types: ``values`` has all of them by value and
+    type, ``first`` the one that its node wrote.
+    """
 
     values: dict[tuple[ir.Value, Element], Val] = field(default_factory=dict)
     first: dict[ir.Value, Val] = field(default_factory=dict)
     outer: Scope | None = None
 
     def find(self, value: ir.Value, element: Element) -> Val | None:
-        """Return ``value`` with elements of that type, if it exists already."""
+        """Return ``value`` in the type ``element``, from this or an outer graph; None
+        if missing.
+        """
         scope: Scope | None = self
         while scope is not None:
             if (value, element) in scope.values:
@@ -44,7 +51,7 @@ class Scope:
         return None
 
     def original(self, value: ir.Value) -> Val | None:
-        """Return ``value`` as it was written first."""
+        """Return ``value`` in the type in which its node wrote it; None if it is not written."""
         scope: Scope | None = self
         while scope is not None:
             if value in scope.first:
@@ -53,18 +60,20 @@ class Scope:
         return None
 
     def add(self, value: ir.Value, written: Val) -> None:
-        """Add ``value``, or the same value with another element type."""
+        """Record ``written`` as a form of ``value``."""
         self.values[value, written.element] = written
         self.first.setdefault(value, written)
 
 
 @dataclass
 class Facts:
-    """What all calls of one emission share: the writer, constants, precision, opset.
+    """What all nodes of one function share.
 
-    ``clamped`` maps constants that float16 holds as infinity or 0 only, and that became another of
-    its numbers, to their readers; ``stand_ins`` holds what they became, by operator.
-    ``may_overflow`` maps nodes whose int64 results may be beyond 32 bits to their operators.
+    ``half`` is True for precision fp16; nodes or operators in ``keep`` stay in float32.
+    ``lower_bounds`` has the least size of each symbolic dim. ``dry`` only tries whether a node can
+    be written, for ``computes``. ``compact`` stores weights as palettes or sparse. ``Emission``
+    explains ``clamped`` and ``may_overflow``. ``stand_ins`` holds what those constants became, by
+    operator.
     """
 
     writer: Writer
@@ -87,7 +96,10 @@ class Facts:
         return node.op_type in self.keep or (node.name or "") in self.keep
 
     def element_of(self, dtype: ir.DataType | None, *, half: bool) -> Element:
-        """Return the element type for a value of an ONNX type; raises Refused E402."""
+        """Return the MIL element type of an ONNX type; ``half`` makes float32 float16.
+
+        All integers become int32. Raises Refused E402 for other types.
+        """
         if dtype == ir.DataType.FLOAT:
             return Element.FLOAT16 if half else Element.FLOAT32
         if dtype == ir.DataType.FLOAT16:

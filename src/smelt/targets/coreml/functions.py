@@ -1,4 +1,4 @@
-"""One function for all sizes, or one of fixed shapes for each of the listed sizes."""
+"""Write one function for all sizes, or one function with fixed shapes for each listed size."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from smelt.targets.coreml.interface import MOST_SHAPES, Sizes
 from smelt.targets.coreml.options import Options, refused
 
 FOLD = "fixpoint(const-elimination,noop-elimination,dead-code-elimination){max=64}"
-"""What fixed sizes make constant."""
+"""The passes that fold values which fixed sizes make constant."""
 
 
 def emit_functions(model: ir.Model, options: Options) -> dict[str, Emission]:
-    """Return the functions of ``model`` by name; the only one is ``main``."""
+    """Return the functions of ``model`` by name: ``main``, or one for each combination of sizes."""
     if options.functions == "one":
         return {"main": emit_function(model, options)}
     emissions = {}
@@ -43,11 +43,13 @@ def _others(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, tuple[int, i
 
 
 def _without(options: Options, sizes: Mapping[str, int]) -> Options:
-    """Return the options of one function, whose listed sizes are fixed."""
+    """Return ``options`` for the function in which ``sizes`` are fixed: defaults of other dims
+    only.
+    """
     from dataclasses import replace
 
     default = ";".join(
-        f"{name}={found[0]}" for name, found in options.default_sizes.items() if name not in sizes
+        f"{name}={chosen[0]}" for name, chosen in options.default_sizes.items() if name not in sizes
     )
     return replace(options, sizes="", default=default, functions="one")
 
@@ -56,10 +58,10 @@ def combinations(model: ir.Model, options: Options) -> Iterator[dict[str, int]]:
     """Yield the listed sizes in all combinations; raises UsageError E660 for too many."""
     listed = options.listed_sizes
     Sizes.of(bounds_of(model.graph), options)  # raises for sizes outside their bounds
-    found = list(itertools.product(*listed.values()))
-    if len(found) > MOST_SHAPES:
-        raise refused("functions=fixed", f"{len(found)} functions; at most {MOST_SHAPES}")
-    for sizes in found:
+    products = list(itertools.product(*listed.values()))
+    if len(products) > MOST_SHAPES:
+        raise refused("functions=fixed", f"{len(products)} functions; at most {MOST_SHAPES}")
+    for sizes in products:
         yield dict(zip(listed, sizes, strict=True))
 
 

@@ -15,7 +15,7 @@ from smelt.mlpackage.program import ArrayElement, Element, Feature, MultiArray
 from smelt.targets.coreml.options import Options
 from smelt.targets.legality import empty_tensor
 
-OUTSIDE = {
+ARRAY_ELEMENTS = {
     Element.FLOAT16: ArrayElement.FLOAT16,
     Element.FLOAT32: ArrayElement.FLOAT32,
     Element.INT32: ArrayElement.INT32,
@@ -24,8 +24,11 @@ MOST_SHAPES = 128
 """The most enumerated shapes that Core ML documents."""
 
 
-def outside_element(dtype: ir.DataType | None, options: Options) -> Element:
-    """Return the element type of an input or output; integers and bools are int32."""
+def interface_element(dtype: ir.DataType | None, options: Options) -> Element:
+    """Return the element type that an input or output of an ONNX type has in the package.
+
+    Core ML's interfaces have float16, float32 and int32, so integers and bools become int32.
+    """
     if dtype == ir.DataType.FLOAT16:
         return Element.FLOAT16
     if dtype == ir.DataType.FLOAT:
@@ -60,21 +63,25 @@ class Sizes:
         return cls(bounds, listed, defaults)
 
     def at(self, value: ir.Value, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Return the shape of ``value`` at ``sizes`` of all symbols."""
+        """Return the shape of ``value`` as numbers, with the ``sizes`` of its symbols."""
         assert value.shape is not None
-        found = [size_of(dim, sizes) for dim in value.shape]
-        return tuple(dim for dim in found if isinstance(dim, int))
+        shape = [size_of(dim, sizes) for dim in value.shape]
+        return tuple(dim for dim in shape if isinstance(dim, int))
 
 
 def _wrong(option: str, name: str, why: str, fix: str) -> UsageError:
-    """Return error E633 for a size in an option."""
+    """Return error E633 for the sizes that ``option`` gives to the symbol ``name``."""
     return UsageError("E633", f"the option {option} has sizes of {name!r}", why=why, fix=fix)
 
 
 def multi_array(value: ir.Value, element: Element, sizes: Sizes, *, flexible: bool) -> MultiArray:
-    """Return the described type of an input, or of an output (not ``flexible``)."""
+    """Return the type of an input (``flexible``) or output, as the package describes it.
+
+    An input with symbolic dims has enumerated shapes if all its symbols have listed sizes, else a
+    range of sizes for each dim. An output with symbolic dims has no described shape.
+    """
     assert value.shape is not None
-    kind = OUTSIDE[element]
+    kind = ARRAY_ELEMENTS[element]
     symbols = sorted(set().union(*(symbols_of(dim) for dim in value.shape)))
     if not flexible:
         shape = () if symbols else sizes.at(value, {}) or (1,)
@@ -91,20 +98,26 @@ def multi_array(value: ir.Value, element: Element, sizes: Sizes, *, flexible: bo
 
 
 def _range(dim: int | ir.SymbolicDim, sizes: Sizes) -> tuple[int, int]:
-    """Return the least and the greatest size of a dim; the bounds of its symbols decide."""
+    """Return the least and the greatest size of a dim, a number or a formula of symbols.
+
+    The formula is computed at all combinations of the bounds or listed sizes of its symbols.
+    """
     if isinstance(dim, int):
         return dim, dim
     names = sorted(symbols_of(dim))
     ends = [sizes.listed.get(name, sizes.bounds[name]) for name in names]
-    found = [
+    corners = [
         size_of(dim, dict(zip(names, corner, strict=True))) for corner in itertools.product(*ends)
     ]
-    known = [size for size in found if isinstance(size, int)]
+    known = [size for size in corners if isinstance(size, int)]
     return min(known), max(known)
 
 
 def problems_of(values: Sequence[ir.Value], sizes: Sizes, kind: str) -> list[SmeltError]:
-    """Return errors of inputs or outputs: a size that may be 0 (E407), too many shapes (E633)."""
+    """Return the errors of inputs or outputs, as ``kind`` calls them in messages.
+
+    They are a size that may be 0 (E407), and more enumerated shapes than Core ML allows (E633).
+    """
     problems: list[SmeltError] = []
     for value in values:
         for dim in value.shape or ():
@@ -120,13 +133,15 @@ def problems_of(values: Sequence[ir.Value], sizes: Sizes, kind: str) -> list[Sme
         for name in symbols & sizes.listed.keys():
             count *= len(sizes.listed[name])
         if count > MOST_SHAPES and symbols <= sizes.listed.keys():
-            why = f"Core ML takes at most {MOST_SHAPES}"
+            why = f"Core ML allows at most {MOST_SHAPES}"
             what = f"{kind} {value.name!r} has {count} shapes"
             problems.append(UsageError("E633", what, why=why, fix="list fewer sizes"))
     return problems
 
 
 def feature(name: str, value: ir.Value, array: MultiArray) -> Feature:
-    """Return the described feature of a value."""
+    """Return the description of an input or output, with its ONNX name if the package
+    renames it.
+    """
     renamed = "" if name == value.name else f"{value.name} of the ONNX model"
     return Feature(name, array, renamed)

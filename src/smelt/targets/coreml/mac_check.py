@@ -19,7 +19,7 @@ from smelt.runtime.inputs import random_inputs
 from smelt.runtime.runner import open_runner
 from smelt.targets.coreml.interface import Sizes
 from smelt.targets.coreml.options import Options
-from smelt.targets.coreml.runner import as_outside
+from smelt.targets.coreml.runner import as_package_array
 
 SCRIPT = '''"""Run {name}.mlpackage on this Mac, and compare it with results of ONNX Runtime.
 
@@ -74,9 +74,9 @@ def check_files(model: ir.Model, names: Mapping[str, str], options: Options) -> 
         runs.append(", ".join(f"{name}={size}" for name, size in bound.items()))
         given = random_inputs(model, bound, seed=number)
         results = run(*given)
-        for group, values, found in (("in", inputs, given), ("out", model.graph.outputs, results)):
-            for value, array in zip(values, found, strict=True):
-                arrays[f"{number}/{group}/{names[value.name or '']}"] = as_outside(array)
+        for group, values, data in (("in", inputs, given), ("out", model.graph.outputs, results)):
+            for value, array in zip(values, data, strict=True):
+                arrays[f"{number}/{group}/{names[value.name or '']}"] = as_package_array(array)
     text = SCRIPT.format(
         name=options.name,
         runs=runs,
@@ -90,10 +90,13 @@ def check_files(model: ir.Model, names: Mapping[str, str], options: Options) -> 
 
 
 def _corners(sizes: Sizes) -> list[dict[str, int]]:
-    """Return the lowest, the default and the greatest sizes, each once."""
-    found = [
+    """Return the sizes of three runs: all dims at their lowest, default and greatest size.
+
+    Equal runs are returned once.
+    """
+    runs = [
         {name: sizes.listed.get(name, ends)[0] for name, ends in sizes.bounds.items()},
         dict(sizes.defaults),
         {name: sizes.listed.get(name, ends)[-1] for name, ends in sizes.bounds.items()},
     ]
-    return [each for number, each in enumerate(found) if each not in found[:number]]
+    return [each for number, each in enumerate(runs) if each not in runs[:number]]

@@ -16,26 +16,32 @@ from smelt.targets.coreml.facts import NARROW, Facts
 from smelt.targets.coreml.writer import Dims, Refused, Val
 
 LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24
-STAND_IN, LARGEST_STAND_IN = 1e9, 3e38
-"""Finite numbers from here on stand for infinity: operands of a masking operator, and others. They
-become the largest float16, or ``MASK``."""
+MASK_NUMBER, HUGE_NUMBER = 1e9, 3e38
+"""Finite constants of at least this size stand for infinity, and become the largest float16 or
+``MASK``.
+
+``MASK_NUMBER`` is the limit for constants of ``MASKING`` operators, ``HUGE_NUMBER`` for all
+others."""
 MASK = -(2.0**14)
 """A number below 0 that stands for infinity, except for a bound. Scores and two further masks that
 are added to it stay finite, so that a row without a place that counts does not become NaN."""
 BOUNDS = frozenset({"Clip", "Max", "Min"})
 """Operators whose numbers are bounds."""
 MASKING = frozenset({"Add", "Clip", "Max", "Min", "Where"})
-"""Operators that mask scores by a large number."""
-FLOORED = MASKING | {"Sub", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
-"""Operators for which a number must not become 0, as an epsilon; it becomes the least float16."""
+"""Operators by which models mask scores with a large number."""
+WITH_EPSILON = MASKING | {"Sub", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
+"""Operators by which models add or compare with an epsilon.
+
+If float16 rounds an epsilon to 0, it becomes the least float16 instead."""
 MANY = 4096
-"""A larger constant is not converted to find out whether a node can be written."""
+"""A larger constant is not converted when only the question is whether a node can be written."""
 
 
 class Operands:
     """A node and what it reads. ``w`` writes operations."""
 
     def __init__(self, facts: Facts, node: ir.Node) -> None:
+        """Choose the precision: float16 with precision fp16, unless ``keep`` names the node."""
         self.facts, self.node, self.w = facts, node, facts.writer
         self.half = facts.half and not facts.keeps(node)
         self.wide = False
@@ -59,7 +65,7 @@ class Operands:
         self.half, self.wide = False, True
 
     def widen_for(self, number: float) -> None:
-        """Compute this node in float32 if float16 rounds ``number``, an epsilon, by 1/16 of it."""
+        """Compute this node in float32 if ``number``, an epsilon, loses over 1/16 in float16."""
         with np.errstate(over="ignore"):
             narrow = float(np.float16(number))
         if not math.isclose(narrow, number, rel_tol=1 / 16):
@@ -80,13 +86,17 @@ class Operands:
         return found if found is not None and is_bytes and self.w.ios >= 17 else self.x()
 
     def as_written(self, index: int) -> Val:
-        """Return input ``index`` with the element type in which it was written first."""
+        """Return input ``index`` in the element type in which its node wrote it."""
         value = self.input(index)
         found = None if value is None else self.facts.scope.original(value)
         return self.x(index) if found is None else found
 
     def read(self, value: ir.Value, element: Element) -> Val:
-        """Return an ONNX value with elements of type ``element``; casts are written once."""
+        """Return an ONNX value in the type ``element``.
+
+        A constant is written at its first use, and so is a cast to another type. Raises Refused if
+        the node that computes the value was not written.
+        """
         scope = self.facts.scope
         found = scope.find(value, element)
         if found is not None:
@@ -117,7 +127,8 @@ class Operands:
     def constant(self, array: np.ndarray, element: Element, name: str = "const") -> Val:
         """Return a constant with elements of type ``element``.
 
-        Raises Refused for integers beyond 32 bits, and for finite numbers beyond float16.
+        Raises Refused for empty constants, integers beyond 32 bits, and finite numbers beyond
+        float16.
         """
         if 0 in array.shape:
             raise Refused(
@@ -126,53 +137,53 @@ class Operands:
         if self.facts.dry and array.size > MANY:
             return Val(name, element, array.shape, array)
         if element == Element.INT32:
-            limits = np.iinfo(np.int32)
-            is_wide = array.dtype.kind in "iu" and array.dtype.itemsize >= 4
-            if is_wide and (array.min() < limits.min or array.max() > limits.max):
-                raise Refused(
-                    f"the constant {name!r} has integers beyond 32 bits",
-                    "use smaller integers; Core ML has none of 64 bits",
-                    "E402",
-                )
+            _refuse_beyond_32_bits(array, name)
             return self.w.constant(_converted(array, np.int32), name)
         if element == Element.FLOAT16 and array.dtype != np.float16:
-            wide = np.asarray(array, np.float32)
-            least = STAND_IN if self.node.op_type in MASKING else LARGEST_STAND_IN
-            endless = np.isfinite(wide) & (np.abs(wide) >= least)
-            if endless.any():
-                low = -LARGEST_HALF if self.node.op_type in BOUNDS else MASK
-                stand_ins = np.where(wide < 0, low, LARGEST_HALF).astype(np.float32)
-                wide = np.where(endless, stand_ins, wide)
-                self.facts.clamped[name] = self.node.name or self.node.op_type
-            with np.errstate(over="ignore"):
-                narrow = wide.astype(np.float16)
-            if (
-                narrow.size == 1
-                and not narrow.any()
-                and wide.any()
-                and self.node.op_type in FLOORED
-            ):
-                narrow = np.copysign(LEAST_HALF, wide).astype(np.float16)
-                self.facts.clamped[name] = self.node.name or self.node.op_type
-            if bool((np.isinf(narrow) & np.isfinite(wide)).any()):
-                largest = float(np.abs(wide[np.isfinite(wide)]).max())
-                keep = self.node.name or self.node.op_type
-                raise Refused(
-                    f"the constant {name!r} has {largest:.4g}, beyond float16's {LARGEST_HALF:.0f}",
-                    f"keep its reader in float32, --option keep={keep}, or use precision=fp32",
-                    "E406",
-                )
-            return self._weight(narrow, element, name)
+            return self._weight(self._as_float16(array, name), element, name)
         return self._weight(_converted(array, element.numpy), element, name)
 
+    def _as_float16(self, array: np.ndarray, name: str) -> np.ndarray:
+        """Return the constant ``name`` in float16.
+
+        Numbers that stand for infinity become the largest float16 or ``MASK``, an epsilon at least
+        the least one; both are noted in ``clamped``. Raises Refused E406 for other numbers beyond
+        float16.
+        """
+        wide = np.asarray(array, np.float32)
+        limit = MASK_NUMBER if self.node.op_type in MASKING else HUGE_NUMBER
+        is_huge = np.isfinite(wide) & (np.abs(wide) >= limit)
+        if is_huge.any():
+            low = -LARGEST_HALF if self.node.op_type in BOUNDS else MASK
+            stand_ins = np.where(wide < 0, low, LARGEST_HALF).astype(np.float32)
+            wide = np.where(is_huge, stand_ins, wide)
+            self.facts.clamped[name] = self.node.name or self.node.op_type
+        with np.errstate(over="ignore"):
+            narrow = wide.astype(np.float16)
+        became_zero = narrow.size == 1 and not narrow.any() and wide.any()
+        if became_zero and self.node.op_type in WITH_EPSILON:
+            narrow = np.copysign(LEAST_HALF, wide).astype(np.float16)
+            self.facts.clamped[name] = self.node.name or self.node.op_type
+        if bool((np.isinf(narrow) & np.isfinite(wide)).any()):
+            largest = float(np.abs(wide[np.isfinite(wide)]).max())
+            keep = self.node.name or self.node.op_type
+            raise Refused(
+                f"the constant {name!r} has {largest:.4g}, beyond float16's {LARGEST_HALF:.0f}",
+                f"keep its reader in float32, --option keep={keep}, or use precision=fp32",
+                "E406",
+            )
+        return narrow
+
     def _weight(self, array: np.ndarray, element: Element, name: str) -> Val:
-        """Return a constant; with weights=compact, a constexpr for an operator with weights."""
+        """Return a constant; with weights=compact, weights become palettes or sparse if
+        possible.
+        """
         if self.facts.compact and element in FLOATS and self.node.op_type in USERS:
             return compacted(self.w, array, element, name) or self.w.constant(array, name)
         return self.w.constant(array, name)
 
     def cast(self, value: Val, element: Element) -> Val:
-        """Return ``value`` cast to ``element``; numbers become True where they are not 0."""
+        """Return ``value`` cast to ``element``; a cast to bool compares with 0."""
         if value.element == element:
             return value
         if element == Element.BOOL:
@@ -190,7 +201,9 @@ class Operands:
         return self.w.op("cast", element, value.dims, name=label, x=value, dtype=words[element])
 
     def dims(self, value: ir.Value | None) -> Dims:
-        """Return the dims of an ONNX value, None for an unknown size; raises Refused without."""
+        """Return the dims of an ONNX value, with None for an open size; raises Refused without
+        rank.
+        """
         if value is None or value.shape is None:
             raise Refused("the rank of a value is not known", "give the model shapes")
         return tuple(dim if isinstance(dim, int) else None for dim in value.shape.dims)
@@ -204,7 +217,7 @@ class Operands:
         return self.element(self.node.outputs[index])
 
     def array(self, index: int) -> np.ndarray | None:
-        """Return input ``index`` as an array, if it is constant."""
+        """Return input ``index`` as an array; None if it is absent or computed."""
         return self.facts.constants.get(self.input(index), limit=None)
 
     def ints(self, index: int) -> list[int] | None:
@@ -255,8 +268,20 @@ def _depends_on_operator(array: np.ndarray) -> bool:
     if array.dtype == np.float16 or array.dtype.kind == "b" or array.size == 0:
         return False
     sizes = np.abs(array.astype(np.float32))
-    is_large = bool((np.isfinite(sizes) & (sizes >= STAND_IN)).any())
+    is_large = bool((np.isfinite(sizes) & (sizes >= MASK_NUMBER)).any())
     return is_large or (array.size == 1 and 0 < float(sizes.reshape(-1)[0]) < LEAST_HALF)
+
+
+def _refuse_beyond_32_bits(array: np.ndarray, name: str) -> None:
+    """Raise Refused E402 if the constant ``name`` has integers that int32 cannot hold."""
+    limits = np.iinfo(np.int32)
+    is_wide = array.dtype.kind in "iu" and array.dtype.itemsize >= 4
+    if is_wide and (array.min() < limits.min or array.max() > limits.max):
+        raise Refused(
+            f"the constant {name!r} has integers beyond 32 bits",
+            "use smaller integers; Core ML has none of 64 bits",
+            "E402",
+        )
 
 
 def _converted(array: np.ndarray, dtype: Any) -> np.ndarray:

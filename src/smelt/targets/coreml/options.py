@@ -36,8 +36,12 @@ class Options:
     ``keep``: names of nodes or operators, separated by commas, that stay in float32. ``io``: the
     floats of inputs and outputs. ``sizes``: the permitted sizes of symbolic dims, as in
     ``B=1,4,8;S=64,128``, instead of all sizes within their bounds. ``default``: the sizes that Core
-    ML tools show first, as in ``B=4``; by default the lowest. ``weights``: with ``compact``,
-    weights of few numbers or mostly zeros are palettes or sparse.
+    ML tools show first, as in ``B=4``; by default the lowest. ``functions``: ``one`` for all sizes,
+    or ``fixed``: one for each of the listed sizes. ``states``: inputs that Core ML keeps between
+    runs, with the outputs that replace them, as in ``past=present``. ``images``: inputs that are
+    images, as in ``x:RGB:scale:bias``. ``weights``: ``compact`` stores weights with few different
+    numbers as palettes, and those with many zeros as sparse. ``check``: also write a script that
+    runs the package on a Mac. ``name``: the name of the package in that script.
     """
 
     ios: int = 17
@@ -83,7 +87,7 @@ class Options:
 
     @property
     def state_names(self) -> dict[str, str]:
-        """The inputs that are states, with the outputs that replace them."""
+        """The output that replaces each state, by the name of the input that is the state."""
         found = {}
         for part in filter(None, self.states.split(";")):
             before, equals, after = part.partition("=")
@@ -94,7 +98,7 @@ class Options:
 
     @property
     def image_options(self) -> dict[str, ImageOption]:
-        """The inputs that are images."""
+        """The colour layout, scale and bias of each input that is an image, by name."""
         found = {}
         for part in filter(None, self.images.split(";")):
             name, *words = part.split(":")
@@ -121,12 +125,12 @@ class Options:
 
     @property
     def default_sizes(self) -> dict[str, tuple[int, ...]]:
-        """The default size by symbol, one each."""
+        """The default size by symbol, a tuple of one number."""
         return _sizes("default", self.default)
 
 
 def _sizes(option: str, text: str) -> dict[str, tuple[int, ...]]:
-    """Return symbols with their sizes; raises UsageError E660 for another text."""
+    """Return ``{"B": (1, 4)}`` for the text ``B=1,4``; raises UsageError E660 for other text."""
     found: dict[str, tuple[int, ...]] = {}
     for part in filter(None, text.split(";")):
         name, _, numbers = part.partition("=")
@@ -141,5 +145,5 @@ def _sizes(option: str, text: str) -> dict[str, tuple[int, ...]]:
 
 
 def refused(given: str, why: str, fix: str = "") -> UsageError:
-    """Return error E660 for a wrong option."""
+    """Return error E660 for the option ``given``, such as ``ios=15``."""
     return UsageError("E660", f"target 'coreml' does not compile with {given}", why=why, fix=fix)

@@ -72,10 +72,16 @@ def allocate(plan: CoreMLPlan) -> None:
 
 
 class Files(Mapping[str, bytes]):
-    """The files of a package; ``contents`` writes the weights piece by piece."""
+    """The files of an artifact by path.
 
-    def __init__(self, files: PackageFiles, folder: str, beside: Mapping[str, bytes]) -> None:
-        """Hold the files below ``folder`` (with a slash, or empty), and others ``beside`` it."""
+    The weights may be larger than the memory, so ``contents`` holds a function that writes them to
+    a stream piece by piece; all other files are bytes.
+    """
+
+    def __init__(self, files: PackageFiles, folder: str, extra_files: Mapping[str, bytes]) -> None:
+        """Hold the package below ``folder`` (with a slash, or empty), and
+        ``extra_files`` by path.
+        """
         self._files = files
         self.contents: dict[str, Any] = {
             f"{folder}{MANIFEST}": manifest(files.has_weights),
@@ -83,7 +89,7 @@ class Files(Mapping[str, bytes]):
         }
         if files.has_weights:
             self.contents[f"{folder}{WEIGHT_FILE}"] = self._write_weights
-        self.contents |= beside
+        self.contents |= extra_files
 
     def _write_weights(self, stream: IO[bytes]) -> None:
         """Write the weight file to ``stream``."""
@@ -102,10 +108,14 @@ class Files(Mapping[str, bytes]):
 
 
 def emit(plan: CoreMLPlan) -> Artifact:
-    """Write the files of the ``.mlpackage`` folder."""
+    """Return the artifact with the files of the ``.mlpackage`` folder and the facts for its report.
+
+    With the option ``check``, the package is a folder next to the script that checks it.
+    """
     options: Options = plan.options
-    beside = check_files(plan.model, port_names(plan), options) if options.check else {}
-    files = Files(plan.memory, f"{options.name}.mlpackage/" if options.check else "", beside)
+    extra_files = check_files(plan.model, port_names(plan), options) if options.check else {}
+    folder = f"{options.name}.mlpackage/" if options.check else ""
+    files = Files(plan.memory, folder, extra_files)
     operations = Counter(each.type for block in plan.steps.blocks() for each in block.operations)
     del operations["const"]
     plan.facts["operations"] = operations.total()
@@ -131,7 +141,10 @@ def emit(plan: CoreMLPlan) -> Artifact:
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:
-    """True if the target writes ``node`` as it is, at the default options."""
+    """True if the target writes ``node`` with its default options, tried on a throw-away writer.
+
+    Passes ask it before they make a node.
+    """
     if node.domain and (node.domain, node.op_type) not in EXTENSIONS:
         return False
     if node.op_type not in ROWS:

@@ -1,4 +1,4 @@
-"""Guess whether the Neural Engine takes an operation, by rules from reports of users.
+"""Guess whether the Neural Engine runs an operation, by rules from reports of users.
 
 Apple documents no such rules; they differ by chip and system. So each verdict is *likely*,
 *unlikely* or *unknown*, with the reason, and a hint where a rewrite is known to help.
@@ -53,7 +53,7 @@ Rule = Callable[[Operation, Mapping[str, TensorType], Mapping[str, Any]], Verdic
 def _of_types(
     operation: Operation, types: Mapping[str, TensorType], _: Mapping[str, Any]
 ) -> Verdict | None:
-    """Verdicts by element types, sizes and rank of the operands and results."""
+    """Return UNLIKELY for float32, integers, open sizes and large sizes; else None."""
     kinds = [types[name] for name in _data(operation) if name in types]
     if any(kind.element == Element.FLOAT32 for kind in kinds):
         return Verdict(UNLIKELY, "the Neural Engine computes in float16", "precision=fp16")
@@ -71,7 +71,7 @@ def _of_types(
 def _of_window(
     operation: Operation, _: Mapping[str, TensorType], constants: Mapping[str, Any]
 ) -> Verdict | None:
-    """Verdicts on poolings with large windows."""
+    """Return a verdict on poolings with large windows or strides; None for all others."""
     if operation.type not in ("max_pool", "avg_pool"):
         return None
     names = [str(operation.inputs[key][0]) for key in ("kernel_sizes", "strides")]
@@ -86,7 +86,7 @@ def _of_window(
 def _of_operator(
     operation: Operation, types: Mapping[str, TensorType], _: Mapping[str, Any]
 ) -> Verdict | None:
-    """Verdicts by the operator."""
+    """Return the verdict for the operator, from the tables above."""
     if operation.type in _ON_CPU:
         return Verdict(UNLIKELY, _ON_CPU[operation.type])
     if operation.type not in _SEEN_ON_ENGINE.split():
@@ -104,6 +104,8 @@ def _of_operator(
 
 
 RULES: Sequence[Rule] = (_of_types, _of_window, _of_operator)
+"""The first rule that returns a verdict decides; each gets an operation, the types of values and
+the numbers of constants, both by name."""
 
 
 def _data(operation: Operation) -> list[str]:
@@ -115,8 +117,7 @@ def _data(operation: Operation) -> list[str]:
 
 
 def placements(package: Package) -> dict[str, Any]:
-    """Return counts of the three verdicts, and each reason and hint with its number of
-    operations."""
+    """Return, for report.json, how many operations have each verdict, each reason and each hint."""
     counts: Counter[str] = Counter()
     reasons: Counter[tuple[str, str, str]] = Counter()
     hints: Counter[str] = Counter()
@@ -133,8 +134,8 @@ def placements(package: Package) -> dict[str, Any]:
             types |= named
             if operation.type.startswith("constexpr") or operation.type == "cast":
                 continue
-            found = (rule(operation, types, constants) for rule in RULES)
-            verdict = next(each for each in found if each is not None)
+            verdicts = (rule(operation, types, constants) for rule in RULES)
+            verdict = next(each for each in verdicts if each is not None)
             counts[verdict.placement] += 1
             reasons[verdict.placement, operation.type, verdict.why] += 1
             if verdict.hint:

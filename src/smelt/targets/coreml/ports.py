@@ -1,4 +1,8 @@
-"""Inputs, outputs and states of a function: declared, described, and converted at its borders."""
+"""Declare and describe the inputs, outputs and states of a function.
+
+Core ML's interfaces have no scalars, bools or small integers. So an input is converted to its ONNX
+type at the begin of the function, and an output from it at the end.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ from smelt.mlpackage.program import (
 )
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.facts import Facts
-from smelt.targets.coreml.interface import Sizes, feature, multi_array, outside_element
+from smelt.targets.coreml.interface import Sizes, feature, interface_element, multi_array
 from smelt.targets.coreml.options import ImageOption, Options, refused
 from smelt.targets.coreml.writer import Val, Writer
 
@@ -31,9 +35,10 @@ CHANNELS = {Color.GRAYSCALE: 1, Color.RGB: 3, Color.BGR: 3}
 
 @dataclass
 class Ports:
-    """The ports of one function.
+    """The inputs, outputs and states of one function.
 
-    ``names`` maps ONNX values to the names of inputs, ``states`` a state's input to its output.
+    ``names`` maps input values to their names in the package; ``output_names`` are in the order of
+    ``outputs``. ``states`` maps the input that is a state to the output that replaces it.
     """
 
     facts: Facts
@@ -43,7 +48,7 @@ class Ports:
     inputs: list[ir.Value] = field(init=False)
     outputs: list[ir.Value] = field(init=False)
     names: dict[ir.Value, str] = field(init=False)
-    wanted: list[str] = field(init=False)
+    output_names: list[str] = field(init=False)
     states: dict[ir.Value, ir.Value] = field(init=False)
     interface: Interface = field(init=False)
 
@@ -57,18 +62,21 @@ class Ports:
         self.names = {value: writer.new_name(value.name or "input") for value in given}
         for value in self.states:
             writer.new_name(f"{self.names[value]}_out")  # what readers call the written state
-        self.wanted = [writer.new_name(self._wanted(value)) for value in self.outputs]
+        self.output_names = [writer.new_name(self._output_name(value)) for value in self.outputs]
         known = {value.name for value in given}
         for name in self.options.image_options:
             if name not in known:
                 raise refused(f"images={self.options.images!r}", f"no input is called {name!r}")
 
-    def _wanted(self, value: ir.Value) -> str:
-        """Return the wanted name of an output; an output that is an input has another name."""
+    def _output_name(self, value: ir.Value) -> str:
+        """Return the ONNX name of an output; an output that is also an input gets another name."""
         return f"{value.name}_output" if value in self.names else value.name or "output"
 
     def _states(self, inputs: list[ir.Value]) -> dict[ir.Value, ir.Value]:
-        """Return the states that the options name: float inputs and outputs of one fixed shape."""
+        """Return the states that the options name, each an input and the output that replaces it.
+
+        Raises UsageError E660 unless both are floats of one fixed shape.
+        """
         by_name = {value.name: value for value in inputs}
         results = {value.name: value for value in self.graph.outputs}
         found: dict[ir.Value, ir.Value] = {}
@@ -97,7 +105,7 @@ class Ports:
                 states.append(self._described_state(value))
                 parameters.append(self._state(value))
                 continue
-            element = outside_element(value.dtype, self.options)
+            element = interface_element(value.dtype, self.options)
             array = multi_array(value, element, self.sizes, flexible=True)
             described = feature(name, value, array)
             if value.name in images:
@@ -110,7 +118,11 @@ class Ports:
         return parameters
 
     def _parameter(self, value: ir.Value, element: Element, image: ImageOption | None) -> Named:
-        """Declare an input; a scalar becomes a vector, an image is scaled and shifted."""
+        """Declare an input and convert it; return it as a parameter of the function.
+
+        A scalar is a vector of one element in the interface, a bool an int32. The pixels of an
+        image are multiplied by the scale, and the bias is added.
+        """
         call = Call(self.facts, _port(value.name))
         name, dims = self.names[value], call.dims(value)
         given = Val(name, element, dims or (1,))
@@ -129,7 +141,7 @@ class Ports:
         return parameter
 
     def _state(self, value: ir.Value) -> Named:
-        """Declare a state, and read it."""
+        """Declare a state, write the operation that reads it, and return it as a parameter."""
         name, dims = self.names[value], Call(self.facts, _port(value.name)).dims(value)
         state = Val(name, Element.FLOAT16, dims)
         read = self.facts.writer.op(
@@ -139,7 +151,7 @@ class Ports:
         return Named(name, StateType(TensorType(Element.FLOAT16, dims)))
 
     def _described_state(self, value: ir.Value) -> Feature:
-        """Return the described state."""
+        """Return the description of a state: its name, shape and type."""
         dims = self.sizes.at(value, {})
         return feature(self.names[value], value, MultiArray(ArrayElement.FLOAT16, dims))
 
@@ -150,35 +162,37 @@ class Ports:
             data = self._result(result, Element.FLOAT16)
             state = Val(self.names[value], Element.FLOAT16, data.dims)
             self.facts.writer.ops("write_state", [], input=state, data=data)
-        for value, name in zip(self.outputs, self.wanted, strict=True):
-            element = outside_element(value.dtype, self.options)
+        for value, name in zip(self.outputs, self.output_names, strict=True):
+            element = interface_element(value.dtype, self.options)
             results.append((self._result(value, element), name))
             array = multi_array(value, element, self.sizes, flexible=False)
             described.append(feature(name, value, array))
         _name_results(self.facts.writer, results, set(self.names.values()))
         self.interface = replace(self.interface, outputs=described)
-        return self.wanted
+        return self.output_names
 
     def _result(self, value: ir.Value, element: Element) -> Val:
-        """Return an output with the element type of the interface; a scalar as a vector."""
+        """Return an output in the type ``element`` of the interface; a scalar becomes a vector."""
         call = Call(self.facts, value.producer() or _port(value.name))
-        found = call.read(value, element)
-        return found if found.dims else call.expand(found, [0])
+        result = call.read(value, element)
+        return result if result.dims else call.expand(result, [0])
 
     def onnx_names(self) -> dict[str, str]:
         """Return the names of the package by those of the ONNX model."""
         found = {value.name or "": name for value, name in self.names.items()}
-        pairs = zip(self.outputs, self.wanted, strict=True)
+        pairs = zip(self.outputs, self.output_names, strict=True)
         return found | {value.name or "": name for value, name in pairs}
 
 
 def _port(name: str | None) -> ir.Node:
-    """Return a node that lends its name to what is written for a port."""
+    """Return a node called ``name``, because a ``Call`` names its operations after a node."""
     return ir.Node("", "Port", [], outputs=[ir.Value(name=name)])
 
 
 def _image(value: ir.Value, array: MultiArray, option: ImageOption) -> Image:
-    """Return the described image; raises UsageError E660 for an input that is no image."""
+    """Return the image type of an input; raises UsageError E660 unless it is [1,
+    channels, H, W].
+    """
     color = Color[option.color]
     shape = array.shape
     if len(shape) != 4 or shape[0] != 1 or shape[1] != CHANNELS[color]:
@@ -193,8 +207,11 @@ def _image(value: ir.Value, array: MultiArray, option: ImageOption) -> Image:
 
 
 def _name_results(writer: Writer, outputs: list[tuple[Val, str]], inputs: set[str]) -> None:
-    """Give the results the names of the interface; what is an input, a constant or another output
-    goes through an identity."""
+    """Rename each value in ``outputs`` to the name of its output.
+
+    A value that is also an input, a constant or another output keeps its name; an ``identity``
+    copies it to the output.
+    """
     constants = {each.outputs[0].name for each in writer.constants}
     renamed: dict[str, str] = {}
     for value, name in outputs:

@@ -1,4 +1,4 @@
-"""The registry of rows: functions that write the operations of one ONNX node."""
+"""The registry of rows. A row is the function that writes the MIL operations of one ONNX node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS: Registry[str, Row] = Registry(
 
 
 def writes(*op_types: str) -> Callable[[Row], Row]:
-    """Register a row for ONNX operators."""
+    """Decorate a row to register it for the ONNX operators ``op_types``."""
 
     def register(row: Row) -> Row:
         """Return ``row`` after registering it for each operator."""

@@ -26,10 +26,10 @@ from smelt.targets.runner import Runner
 def package_runner(
     model: ir.Model, files: PackageFiles, names: Mapping[str, str], options: Options
 ) -> Runner:
-    """Return a function that takes and returns arrays as ``model`` does.
+    """Return a function that takes and returns arrays as ``model`` does, computed by the package.
 
-    ``names`` maps ONNX names to those of the package. Of several functions, the shapes of the
-    inputs choose one.
+    ``names`` maps ONNX names to those of the package. If the package has several functions, the
+    shapes of the inputs choose one.
     """
     functions = [(model, open_runner(round_each_half(model))) for model in read_back(files)]
     inputs = [value for value in model.graph.inputs if tensor_of(value) is None]
@@ -38,14 +38,14 @@ def package_runner(
     def run(*arrays: Any) -> Sequence[Any]:
         """Run one function of the package."""
         named = {names[v.name or ""]: a for v, a in zip(inputs, arrays, strict=False)}
-        given = {name: as_outside(array) for name, array in named.items()}
+        given = {name: as_package_array(array) for name, array in named.items()}
         function = _fitting(functions, given)
-        found = _results(function, given)
+        by_name = _results(function, given)
         results = []
         for value in model.graph.outputs:
-            before = states.get(value.name or "")
-            label = names[value.name or ""] if before is None else f"{names[before]}_out"
-            results.append(_as_declared(value, found[label]))
+            state = states.get(value.name or "")
+            label = names[value.name or ""] if state is None else f"{names[state]}_out"
+            results.append(_as_declared(value, by_name[label]))
         return results
 
     return run
@@ -91,7 +91,10 @@ def _fitting(
 def _results(
     function: tuple[ir.Model, Runner], given: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the outputs of one function by name; states have float16."""
+    """Run one function, and return its outputs by name; inputs are cast to its float types.
+
+    A state is float16, though the array that is given for it may be float32.
+    """
     model, run = function
     arrays = []
     for value in model.graph.inputs:
@@ -109,7 +112,7 @@ def _as_declared(value: ir.Value, array: np.ndarray) -> np.ndarray:
     return array if value.dtype is None else array.astype(value.dtype.numpy())
 
 
-def as_outside(value: object) -> np.ndarray:
-    """Return an array as the package has it: int32 for integers and bools, no scalars."""
+def as_package_array(value: object) -> np.ndarray:
+    """Return an array in a form that packages have: int32 for integers and bools, no scalars."""
     array = np.atleast_1d(np.asarray(value))
     return array.astype(np.int32) if array.dtype.kind in "biu" else array

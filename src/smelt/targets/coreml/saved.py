@@ -12,8 +12,10 @@ from smelt.targets.saved_folder import Saved
 
 
 def open_folder(folder: Path) -> Saved | None:
-    """Return the package in ``folder``, read by the Core ML frontend; None unless there is exactly
-    one."""
+    """Return the package that ``folder`` is or holds; None unless there is exactly one.
+
+    The Core ML frontend reads the package as an ONNX model, which runs in ONNX Runtime.
+    """
     candidates = [folder, *sorted(folder.glob("*.mlpackage"))]
     packages = [each for each in candidates if (each / MANIFEST).is_file()]
     if len(packages) != 1 or not (packages[0] / MODEL_FILE).is_file():

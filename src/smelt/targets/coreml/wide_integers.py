@@ -1,7 +1,7 @@
-"""Integers of 64 bits that those of 32 bits in Core ML may not hold.
+"""Find int64 results that may exceed the 32 bits in which Core ML computes them.
 
-Inputs of a package are int32, so operands are within 32 bits. A result that is beyond 32 bits for
-all inputs is refused. One that is beyond for some inputs is reported, since bounds are loose.
+Inputs of a package are int32. A result that exceeds 32 bits for all inputs is refused. A result
+that may exceed them for some inputs is only reported, because the bounds are not tight.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNBOUNDED = frozenset(
 
 
 class NarrowBounds(IntegerBounds):
-    """Bounds of integers where those of 64 bits have 32."""
+    """Bounds of integers in a package, where an int64 of the model is an int32."""
 
     def limits(self, value: ir.Value) -> Operand:
         """Return the bounds of the type that ``value`` has in a package."""
@@ -38,9 +38,9 @@ class NarrowBounds(IntegerBounds):
 
 
 def may_be_too_wide(bounds: NarrowBounds, node: ir.Node) -> bool:
-    """True if int64 results of ``node`` may be beyond 32 bits.
+    """True if the int64 result of ``node`` may exceed 32 bits.
 
-    Raises Refused E402 if they always are.
+    Raises Refused E402 if it does so for all inputs.
     """
     if node.domain or node.outputs[0].dtype != ir.DataType.INT64:
         return False

@@ -18,7 +18,7 @@ from smelt.targets.coreml.domains import DATA, FLOATS, domain_of
 Dims: TypeAlias = tuple[int | None, ...]
 
 IN_FILE = 10
-"""Constants of at least so many elements stand in the weight file, as Core ML's own tools do."""
+"""Constants of at least so many elements are stored in the weight file, as Core ML's tools do."""
 
 OF_NUMPY = {
     np.dtype(np.bool_): Element.BOOL,
@@ -34,8 +34,10 @@ FILE_ELEMENTS = frozenset({Element.FLOAT16, Element.FLOAT32, Element.UINT8, Elem
 
 
 class Refused(Exception):
-    """A node cannot be written; the text says why. ``fix`` says what to do, if there is more to
-    say than to choose another target."""
+    """Raised by a row that cannot write a node: ``why``, ``fix`` and ``code`` are for the error.
+
+    An empty ``fix`` tells the user to choose another target.
+    """
 
     def __init__(self, why: str, fix: str = "", code: str = "E201") -> None:
         super().__init__(why)
@@ -140,13 +142,15 @@ class Writer:
         return outputs
 
     def _operands(self, operand: Operand, floats: Element) -> list[Val]:
-        """Return the values of one parameter; several for a list of values."""
+        """Return the values of one parameter: those of a list, or one."""
         if isinstance(operand, list | tuple) and operand and isinstance(operand[0], Val):
             return list(operand)
         return [self.value(operand, floats)]
 
     def value(self, operand: Operand, floats: Element = Element.FLOAT32) -> Val:
-        """Return ``operand`` as a value; a number becomes a constant."""
+        """Return ``operand`` as a value; a number becomes a constant, a float of type
+        ``floats``.
+        """
         if isinstance(operand, Val):
             return operand
         if isinstance(operand, str):
@@ -199,8 +203,11 @@ class Writer:
         name: str,
         **arrays: np.ndarray | str | Constant,
     ) -> Val:
-        """Write an operation that unpacks a weight when the model is loaded, with its arrays in
-        place."""
+        """Write an operation that Core ML evaluates on loading, to unpack a weight; return the
+        weight.
+
+        Its arrays are attributes before iOS 18 and inputs from then on, never operations.
+        """
         unique = self.new_name(name)
         values = {each: as_constant(array) for each, array in arrays.items()}
         named = [Named(unique, TensorType(element, dims))]
@@ -221,7 +228,7 @@ class Writer:
                 raise Refused(f"{op_type} of Core ML does not take {kind} on iOS {self.ios}")
 
     def once(self, label: str, write: Callable[[], Val]) -> Val:
-        """Return what ``write`` made under ``label`` in this block before, or makes now."""
+        """Return the value ``label`` of this block; ``write`` makes it at the first call."""
         key = id(self.operations), label
         if key not in self._known:
             self._known[key] = write()
@@ -233,9 +240,9 @@ class Writer:
 
     @contextmanager
     def block(self) -> Iterator[list[Operation]]:
-        """Collect the operations that are written in this context apart, for an inner block."""
+        """Yield the list of an inner block, to which all operations in this context are written."""
         outer, self.operations = self.operations, []
-        self._blocks.append(self.operations)  # keeps the identity of each block its own
+        self._blocks.append(self.operations)  # ``once`` needs an id that no later list can reuse
         try:
             yield self.operations
         finally:
@@ -261,7 +268,7 @@ def renamed(operation: Operation, names: Mapping[str, str]) -> Operation:
 
 
 def as_constant(value: np.ndarray | str | Constant) -> Constant:
-    """Return an array or text as a constant that stands in place; large arrays in the file."""
+    """Return an array or a text as a constant; a large array is stored in the weight file."""
     if isinstance(value, Constant):
         return value
     if isinstance(value, str):
@@ -272,7 +279,9 @@ def as_constant(value: np.ndarray | str | Constant) -> Constant:
 
 
 def _number(number: float, floats: Element) -> np.ndarray:
-    """Return a number of type ``floats``; raises Refused E406 if that has no number so large."""
+    """Return ``number`` in the type ``floats``; raises Refused E406 if it becomes
+    infinite there.
+    """
     with np.errstate(over="ignore"):
         array = np.asarray(number, floats.numpy)
     if math.isfinite(number) and np.isinf(array):
@@ -285,12 +294,15 @@ def _number(number: float, floats: Element) -> np.ndarray:
 
 
 def _text(text: str) -> Constant:
-    """Return a text as a constant that stands in place."""
+    """Return a text as a constant that is stored in the program."""
     return Constant(TensorType(Element.STRING), text)
 
 
 def broadcast(*shapes: Dims) -> Dims:
-    """Return the dims of elementwise results; an unknown size with 1 or itself stays unknown."""
+    """Return the broadcast dims of ``shapes``, aligned at the last axis.
+
+    An open size (None) stays open unless another shape has a known size there that is not 1.
+    """
     rank = max(map(len, shapes), default=0)
     result: list[int | None] = []
     for axis in range(-rank, 0):

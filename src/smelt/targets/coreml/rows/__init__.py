@@ -1,1 +1,6 @@
-"""Rows of the target: how each ONNX operator is written as operations of MIL, by subject."""
+"""Rows of the target ``coreml``, by subject.
+
+A row is decorated with ``@writes(ONNX operators)``. It writes operations of MIL, Core ML's program
+language, for one node, and passes their results to ``Call.done``. It raises Refused if Core ML
+cannot compute the node. "Write mul" in a docstring means: write the MIL operation ``mul``.
+"""

@@ -1,4 +1,4 @@
-"""Operators of two or more operands: arithmetic, comparison, logic, choice, casts."""
+"""Rows for arithmetic, comparisons, logic, selection and casts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def arithmetic(c: Call) -> None:
 
 
 def wrapped(c: Call, result: Val) -> Val:
-    """Return a result of 8 or 16 bit integers, which live in 32 bits, wrapped to its range."""
+    """Return ``result`` wrapped to the range of the node's type, if that has 8 or 16 bits.
+
+    MIL computes such integers in int32. Wrapped is ``(result - low) mod (high - low + 1) + low``.
+    """
     target = c.node.outputs[0].dtype
     if target is None or target not in NARROW:
         return result
@@ -40,7 +43,7 @@ def wrapped(c: Call, result: Val) -> Val:
 
 @writes(*CHAINS, "Mean")
 def chain(c: Call) -> None:
-    """Write an operation of each operand with the result so far; Mean divides the sum."""
+    """Write Max, Min, Sum or Mean as operations of two operands; Mean divides the sum."""
     count = len(c.node.inputs)
     total = c.x(0)
     for index in range(1, count):
@@ -50,7 +53,11 @@ def chain(c: Call) -> None:
 
 @writes("Div")
 def divide(c: Call) -> None:
-    """Write a quotient; of integers, towards 0 as in ONNX, while MIL rounds it down."""
+    """Write a quotient.
+
+    ONNX rounds integer quotients towards 0 and MIL rounds them down. So the quotient of |x| by |y|
+    is multiplied by both signs, unless both operands are known to be 0 or more.
+    """
     divisor = c.array(1)
     if divisor is not None and divisor.dtype.kind == "f" and divisor.size == 1:
         c.widen_for(float(divisor.reshape(())))
@@ -67,7 +74,10 @@ def divide(c: Call) -> None:
 
 @writes("Mod")
 def modulo(c: Call) -> None:
-    """Write mod, which has the sign of the divisor; with fmod=1, that of the dividend."""
+    """Write mod, whose result has the sign of the divisor, as in ONNX.
+
+    With fmod=1, the result has the sign of the dividend: ``sign(x) * (|x| mod |y|)``.
+    """
     x, y = c.x(0), c.x(1)
     if not c.attribute("fmod"):
         c.done(c.write("mod", x=x, y=y))
@@ -88,12 +98,12 @@ def power(c: Call) -> None:
             "an integer to the power of a float has no exact form", "cast the base to float"
         )
     number = exponent.item() if exponent is not None and exponent.size == 1 else None
-    flat = exponent is not None and exponent.ndim <= x.rank
-    if number in (2, 3) and flat and number is not None:
+    keeps_rank = exponent is not None and exponent.ndim <= x.rank
+    if number in (2, 3) and keeps_rank and number is not None:
         square = c.op("mul", x, x)
         c.done(square if number == 2 else c.op("mul", square, x))
         return
-    if number == -1 and x.is_float and flat:
+    if number == -1 and x.is_float and keeps_rank:
         c.done(c.write("real_div", x=1.0, y=x))
         return
     y = c.x(1)
@@ -118,7 +128,7 @@ def compare(c: Call) -> None:
 
 @writes("Equal")
 def equal(c: Call) -> None:
-    """Write equal; of bools, the opposite of xor."""
+    """Write equal; for bools, which equal does not support, the negation of xor."""
     x, y = c.x(0), c.x(1)
     if x.element == Element.BOOL:
         c.done(c.write("logical_not", x=c.op("logical_xor", x, y)))
@@ -155,7 +165,10 @@ RANGES = {
 
 @writes("Cast")
 def cast(c: Call) -> None:
-    """Write cast. 8 and 16 bit integers live in 32 bits, so integers are wrapped to their range."""
+    """Write cast. MIL holds integers of 8 and 16 bits in int32, so they are wrapped to their range.
+
+    Integers that are known to be within the range, and floats, are not wrapped.
+    """
     target = c.node.outputs[0].dtype
     x = c.x()
     result = c.cast(x, c.out_element())
@@ -167,7 +180,7 @@ def cast(c: Call) -> None:
 
 
 def _is_within(c: Call, low: int, high: int) -> bool:
-    """True if the operand is known to lie between two numbers."""
+    """True if the bounds of integer operand 0 lie between ``low`` and ``high``."""
     value = c.input(0)
     bounds = None if value is None else c.facts.bounds.of(value)
     return bounds is not None and low <= bounds[0] and bounds[1] <= high

@@ -1,4 +1,7 @@
-"""Bitwise operators: integers become sums of powers of 2, since Core ML has none of bits."""
+"""Rows for BitwiseAnd, BitwiseOr and BitwiseXor, computed on 0 and 1 along an axis of bits.
+
+Core ML has no bitwise operations.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,20 @@ from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Refused, Val, broadcast
 
 BITS = {ir.DataType.UINT8: 8, ir.DataType.INT8: 7, ir.DataType.UINT16: 16, ir.DataType.INT16: 15}
-"""Bits of a type without that of the sign; 31 for the integers that the table lacks."""
+"""The number of bits of a type, without the sign bit; 31 for types that are not listed."""
 OF_BITS = {"BitwiseAnd": "mul", "BitwiseOr": "maximum", "BitwiseXor": "not_equal"}
+"""The MIL operation that computes each operator on 0 and 1."""
 MOST_DIMS = 4
-"""Bits stand along one more dim."""
+"""Core ML has five dims, and the bits need one of them."""
 
 
 @writes(*OF_BITS)
 def bitwise(c: Call) -> None:
-    """Write the sum of the combined bits times their powers of 2, less the sign."""
+    """Write ``sum_k f(x_k, y_k) * 2**k``, where x_k is bit k of x and f the operator on bits.
+
+    For signed types of n bits without the sign, ``f(x < 0, y < 0) * 2**n`` is subtracted, as in
+    two's complement.
+    """
     x, y = c.x(0), c.x(1)
     dims = broadcast(x.dims, y.dims)
     if len(dims) > MOST_DIMS:
@@ -35,13 +43,13 @@ def bitwise(c: Call) -> None:
 
 
 def _bits(c: Call, x: Val, powers: Val) -> Val:
-    """Return the lowest bits of ``x`` along a new last axis, as 0 and 1."""
+    """Return bits of ``x`` along a new last axis, as int32 0 and 1: ``floor(x / 2**k) mod 2``."""
     column = c.expand(x, [x.rank])
     return c.op("mod", c.op("floor_div", column, powers), 2)
 
 
 def _combined(c: Call, x: Val, y: Val) -> Val:
-    """Return the operator applied to numbers that are 0 or 1."""
+    """Return the node's operator applied to two tensors of 0 and 1."""
     name = OF_BITS[c.node.op_type]
     if name != "not_equal":
         return c.op(name, x, y)

@@ -17,7 +17,7 @@ from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Refused, Val
 
 MOST_ROUNDS = 128
-"""A loop of more rounds is not written round by round."""
+"""A loop of more iterations is not unrolled."""
 
 
 def write_body(c: Call, graph: ir.Graph, inputs: Sequence[Val]) -> list[Val]:
@@ -45,7 +45,7 @@ def block_results(c: Call, outputs: Sequence[Val]) -> list[str]:
 
 
 def _scalar(c: Call, value: Val) -> Val:
-    """Return a vector of one element as a scalar."""
+    """Return a tensor of one element as a scalar."""
     return c.squeeze(value, range(value.rank)) if value.rank else value
 
 
@@ -69,19 +69,22 @@ def branch(c: Call) -> None:
 
 @writes("Loop")
 def loop(c: Call) -> None:
-    """Write a loop round by round if their number is constant, else while_loop."""
+    """Unroll a loop whose number of iterations is constant, else write while_loop."""
     graph = c.node.attributes["body"].as_graph()
     count = c.ints(0)
     start = c.array(1)
-    goes_on = not c.has(1) or (start is not None and bool(start.reshape(-1)[0]))
-    if count is not None and goes_on and _never_stops(c, graph) and 0 < count[0] <= MOST_ROUNDS:
+    starts = not c.has(1) or (start is not None and bool(start.reshape(-1)[0]))
+    if count is not None and starts and _never_stops(c, graph) and 0 < count[0] <= MOST_ROUNDS:
         _unroll_loop(c, graph, count[0])
     else:
         _while(c, graph)
 
 
 def _never_stops(c: Call, graph: ir.Graph) -> bool:
-    """True if the body of a Loop always asks for another round."""
+    """True if the condition that the body of a Loop returns is always True.
+
+    It is a constant, or the condition that the body gets.
+    """
     condition = graph.outputs[0]
     while (node := condition.producer()) is not None and node.op_type == "Identity":
         source = node.inputs[0]
@@ -94,12 +97,12 @@ def _never_stops(c: Call, graph: ir.Graph) -> bool:
 
 
 def _initial(c: Call, first: int) -> list[Val]:
-    """Return the initial values of the carried ones, which are inputs from ``first`` on."""
+    """Return the initial values of the loop-carried variables: the inputs from ``first`` on."""
     return [c.x(index) for index in range(first, len(c.node.inputs))]
 
 
 def _unroll_loop(c: Call, graph: ir.Graph, count: int) -> None:
-    """Write the body ``count`` times."""
+    """Write the body of a Loop ``count`` times, and stack the outputs that it collects."""
     carried = _initial(c, 2)
     rows: list[list[Val]] = []
     for number in range(count):
@@ -136,14 +139,17 @@ def refuse_changed(before: Sequence[Val], after: Sequence[Val]) -> None:
 
 
 def _while(c: Call, graph: ir.Graph) -> None:
-    """Write while_loop over a counter, the condition and the carried values, of fixed shapes."""
+    """Write while_loop over a counter, the condition and the loop-carried values.
+
+    Raises Refused for values that change their shape, and for outputs that are collected.
+    """
     carried = _initial(c, 2)
     if len(c.node.outputs) > len(carried):
         raise Refused("it collects a result of each round, and their number is open")
     count = _scalar(c, c.x(0, Element.INT32)) if c.has(0) else None
-    going = _scalar(c, c.x(1, Element.BOOL)) if c.has(1) else c.w.constant(np.bool_(True))
+    condition = _scalar(c, c.x(1, Element.BOOL)) if c.has(1) else c.w.constant(np.bool_(True))
     start = c.op("add", c.w.constant(np.int32(0)), 0)
-    variables = [start, c.op("logical_and", going, True), *carried]
+    variables = [start, c.op("logical_and", condition, True), *carried]
 
     first = renamed(c, variables, "condition_in")
     with c.w.block() as tests:
@@ -161,8 +167,8 @@ def _while(c: Call, graph: ir.Graph) -> None:
     blocks = [Block(tests, outcome, named_inputs(first)), Block(steps, names, named_inputs(second))]
     kinds = [(each.element, each.dims) for each in variables]
     label = c.node.outputs[0].name or "loop"
-    results = c.w.ops("while_loop", kinds, name=label, blocks=blocks, loop_vars=variables)
-    c.done(*results[2:])
+    finals = c.w.ops("while_loop", kinds, name=label, blocks=blocks, loop_vars=variables)
+    c.done(*finals[2:])
 
 
 def named_inputs(values: Sequence[Val]) -> list[Named]:

@@ -1,4 +1,4 @@
-"""Det: determinants of small matrices."""
+"""Row for Det: determinants of small matrices."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from smelt.targets.coreml.rows.slices import take
 from smelt.targets.coreml.writer import Refused, Val
 
 LARGEST = 4
-"""Rows of the largest matrix; the products of a larger one lose more digits than elimination."""
+"""The most rows of a matrix; for more, the expansion is less accurate than elimination."""
 
 
 @writes("Det")
 def determinant(c: Call) -> None:
-    """Write the expansion along the first row, of minors that are written once."""
+    """Write the Laplace expansion along the first row; each minor is written once."""
     x = c.x()
     size = x.dims[-1]
     if size is None or size != x.dims[-2] or size > LARGEST:
@@ -30,7 +30,10 @@ def determinant(c: Call) -> None:
 def _minor(
     c: Call, cells: list[list[Val]], columns: tuple[int, ...], known: dict[tuple[int, ...], Val]
 ) -> Val:
-    """Return the determinant of the last rows, as many as ``columns``, at these columns."""
+    """Return the minor of ``columns`` and as many of the last rows.
+
+    ``cells`` are the elements by row and column, ``known`` the minors that are written already.
+    """
     row = cells[len(cells) - len(columns)]
     if len(columns) == 1:
         return row[columns[0]]

@@ -1,4 +1,4 @@
-"""Elementwise operators of floats: those that differ by a word are rows of tables."""
+"""Rows for elementwise operators of one operand, and for Clip and PRelu."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def with_numbers(c: Call) -> None:
 
 @writes("Identity", "Dropout")
 def identity(c: Call) -> None:
-    """Hand the operand on; the mask of Dropout is all True."""
+    """Return the operand itself; the mask that Dropout may return is all True."""
     training = c.array(2) if c.node.op_type == "Dropout" else None
     if c.node.op_type == "Dropout" and c.has(2) and (training is None or bool(training.any())):
         raise Refused("it drops elements at random when it trains", "export in evaluation mode")
@@ -78,14 +78,14 @@ def identity(c: Call) -> None:
 
 @writes("Relu")
 def relu(c: Call) -> None:
-    """Write relu, which takes floats only; of integers, the maximum with 0."""
+    """Write relu, or for integers, which relu does not support, the maximum with 0."""
     x = c.x()
     c.done(c.write("relu", x=x) if x.is_float else c.write("maximum", x=x, y=0))
 
 
 @writes("Neg")
 def negative(c: Call) -> None:
-    """Write a product by -1."""
+    """Write x * -1."""
     x = c.x()
     c.done(wrapped(c, c.write("mul", x=x, y=-1.0 if x.is_float else -1)))
 
@@ -130,7 +130,7 @@ def asinh(c: Call) -> None:
     size = c.op("abs", x)
     root = c.op("sqrt", c.op("add", c.op("mul", x, x), 1.0))
     near = c.op("atanh", c.op("real_div", x, root))
-    # the root overflows for large x, so x is reduced: log(2 |x|) beyond 1e4
+    # x * x overflows in float16 for large x; there, asinh(x) is near sign(x) * log(2 |x|)
     large = c.op("add", _log(c, size), math.log(2.0))
     far = c.select(
         c.op("greater", size, 100.0, element=Element.BOOL),
@@ -144,7 +144,10 @@ def asinh(c: Call) -> None:
 
 @writes("Acosh")
 def acosh(c: Call) -> None:
-    """Write 2 * atanh(sqrt((x - 1) / (x + 1))) below 2, else log(x + sqrt(x * x - 1))."""
+    """Write 2 * atanh(sqrt((x - 1) / (x + 1))) below 2, else log(x + sqrt(x * x - 1)).
+
+    Above 100, where x * x may overflow in float16, it is log(2 * x).
+    """
     x = c.x()
     below, above = c.op("sub", x, 1.0), c.op("add", x, 1.0)
     near = c.op("mul", c.op("atanh", c.op("sqrt", c.op("real_div", below, above))), 2.0)
@@ -191,7 +194,7 @@ def _infinity(x: Val) -> np.ndarray:
 
 @writes("Clip")
 def clip(c: Call) -> None:
-    """Write clip of two constant floats, else maximum and minimum of the bounds that are given."""
+    """Write clip for two constant finite bounds, else maximum and minimum with each bound."""
     x = c.x()
     bounds = [c.array(1), c.array(2)]
     constant = all(each is not None and np.isfinite(each).all() for each in bounds)
@@ -214,14 +217,17 @@ def clip(c: Call) -> None:
 
 
 def _fits(array: np.ndarray, element: Element) -> bool:
-    """True if a float is finite in ``element`` too, and no small one becomes 0."""
+    """True if a bound is finite in the type ``element``, too, and does not become 0 there."""
     with np.errstate(over="ignore"):
         narrow = array.astype(element.numpy)
     return bool(np.isfinite(narrow).all()) and narrow.any() == array.any()
 
 
 def _limits(array: np.ndarray, element: Element, index: int) -> bool:
-    """False for a bound that limits no value of ``element``: the least (1) or greatest (2)."""
+    """True if a bound limits some value of the type ``element``.
+
+    ``index`` is 1 for a lower bound, 2 for an upper one. False for the least or greatest number.
+    """
     if element == Element.INT32:
         limits = np.iinfo(np.int32)
         return bool((array > limits.min).all() if index == 1 else (array < limits.max).all())
@@ -236,8 +242,8 @@ def prelu(c: Call) -> None:
     x, slope = c.x(), c.array(1)
     channels = x.dims[1] if x.rank in (3, 4, 5) else None
     if slope is not None and x.is_float and channels is not None:
-        wanted = (channels, *(1 for _ in x.dims[2:]))
-        if slope.shape in (wanted, (1, *wanted)):
+        per_channel = (channels, *(1 for _ in x.dims[2:]))
+        if slope.shape in (per_channel, (1, *per_channel)):
             c.done(c.write("prelu", x=x, alpha=c.constant(slope.reshape(-1), x.element)))
             return
     below = c.op("less", x, 0.0 if x.is_float else 0, element=Element.BOOL)

@@ -1,4 +1,4 @@
-"""Fourier transforms: products by constant matrices of cosines and sines."""
+"""Rows for DFT and STFT: products by constant matrices of cosines and sines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from smelt.targets.coreml.writer import Refused, Val
 
 @writes("DFT")
 def fourier(c: Call) -> None:
-    """Write products by constant matrices of cosines and sines."""
+    """Write a Fourier transform along one axis, moved last for matrix products, and moved back.
+
+    The last axis of operand and result holds (real, imaginary) or (real).
+    """
     x = c.x()
     axis = c.fixed_ints(2, "axis") or [
         int(c.attribute("axis") if c.attribute("axis") is not None else -2)
@@ -35,7 +38,11 @@ def fourier(c: Call) -> None:
 def _matrices(
     size: int, count: int, length: int, used: int, *, inverse: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cosines and sines for the first ``used`` of ``size`` samples; 0 for the others."""
+    """Return the real and imaginary part of the DFT matrix, (size, count).
+
+    Element (n, k) is ``exp(-2i pi n k / length)``, or for the inverse the conjugate over
+    ``length``. Rows from ``used`` on are 0, because those samples do not count.
+    """
     angles = 2 * np.pi * np.outer(np.arange(used), np.arange(count)) / length
     scale = 1 / length if inverse else 1.0
     cosine, sine = np.zeros((size, count)), np.zeros((size, count))
@@ -47,7 +54,10 @@ def _matrices(
 def _transformed(
     c: Call, signals: list[Val], matrices: tuple[np.ndarray, np.ndarray]
 ) -> tuple[Val, Val]:
-    """Return real and imaginary parts of the transforms of rows."""
+    """Return real and imaginary part of ``(a + ib) (C + iS)``, that is aC - bS and aS + bC.
+
+    ``signals`` are a and, unless the signal is real, b; ``matrices`` are C and S.
+    """
     kind, count = signals[0].element, matrices[0].shape[1]
     cosine, sine = (c.constant(each.astype(np.float32), kind, "dft") for each in matrices)
     real, imaginary = (_product(c, signals[0], each, count) for each in (cosine, sine))
@@ -67,7 +77,10 @@ def _pairs(c: Call, parts: list[Val]) -> Val:
 
 @writes("STFT")
 def short_time_fourier(c: Call) -> None:
-    """Write the transforms of gathered frames of a fixed length."""
+    """Gather the frames of the signal, and write their transforms.
+
+    The window is multiplied into the rows of the DFT matrix.
+    """
     x = c.x()
     size = x.dims[1]
     steps = c.fixed_ints(1, "frame step")
@@ -92,7 +105,10 @@ def short_time_fourier(c: Call) -> None:
 
 
 def _signals(c: Call, x: Val, place: int) -> list[Val]:
-    """Return the real and, if there is one, the imaginary part, with the axis last."""
+    """Split the last axis of ``x`` into real and, if it has two elements, imaginary part.
+
+    Returns one or two values without that axis, whose axis ``place`` is moved last.
+    """
     parts = x.dims[-1]
     results = [(x.element, (*x.dims[:-1], 1))] * (parts or 1)
     whole = (
@@ -103,7 +119,7 @@ def _signals(c: Call, x: Val, place: int) -> list[Val]:
 
 
 def _product(c: Call, x: Val, matrix: Val, count: int) -> Val:
-    """Return the product of rows by a matrix."""
+    """Return ``x @ matrix``, where ``matrix`` has ``count`` columns; ``x`` may be a vector."""
     rows = c.expand(x, [0]) if x.rank == 1 else x
     result = c.w.op(
         "matmul",

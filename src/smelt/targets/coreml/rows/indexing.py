@@ -1,5 +1,8 @@
-"""Gathers and scatters. From iOS 17 on, Core ML leaves negative indices undefined, so they are
-guarded unless they are known to be 0 or more."""
+"""Rows for gathers, scatters and shapes.
+
+Core ML leaves negative indices undefined from iOS 17 on. So ``indices_from_zero`` adds the size to
+them, unless all indices are known to be 0 or more.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,15 @@ MODES = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max
 
 
 def _more(c: Call) -> dict[str, Any]:
-    """Return the parameter that iOS 17 added."""
+    """Return the parameters that gathers and scatters have from iOS 17 on, by name."""
     return {"validate_indices": False} if c.w.ios >= 17 else {}
 
 
-def guarded(c: Call, index: int, size: Val | int) -> Val:
-    """Return the indices in input ``index``; a negative one counts from ``size``."""
+def indices_from_zero(c: Call, index: int, size: Val | int) -> Val:
+    """Return the indices in input ``index``, with ``size`` added to negative ones.
+
+    ``size`` is a number, or a value that broadcasts with the indices.
+    """
     array = c.array(index)
     if array is not None:
         count = size.array if isinstance(size, Val) else np.asarray(size)
@@ -38,14 +44,14 @@ def guarded(c: Call, index: int, size: Val | int) -> Val:
     indices = c.x(index, Element.INT32)
     if (c.lowest(index) or 0) >= 0 and c.lowest(index) is not None:
         return indices
-    if _is_guarded(c.input(index)):
+    if _adds_size(c.input(index)):
         return indices
     negative = c.op("less", indices, 0, element=Element.BOOL)
     return c.select(negative, c.op("add", indices, size), indices, Element.INT32)
 
 
-def _is_guarded(value: ir.Value | None) -> bool:
-    """True for ``Where(Less(i, 0), Add(i, size), i)``: negative indices count from the end."""
+def _adds_size(value: ir.Value | None) -> bool:
+    """True for ``Where(Less(i, 0), Add(i, size), i)``: the model adds the size itself."""
     chosen = None if value is None else value.producer()
     if chosen is None or chosen.op_type != "Where" or chosen.domain:
         return False
@@ -60,7 +66,10 @@ def _is_guarded(value: ir.Value | None) -> bool:
 
 
 def _numbers(c: Call, index: int) -> tuple[Val, Element]:
-    """Return input ``index`` with numbers for bools, and its own element type."""
+    """Return input ``index``, bools as int32, and its own element type.
+
+    Gathers and scatters of MIL have no bools; the result is cast back.
+    """
     x = c.x(index)
     return (c.cast(x, Element.INT32) if x.element == Element.BOOL else x), x.element
 
@@ -70,7 +79,7 @@ def gather(c: Call) -> None:
     """Write gather along an axis."""
     x, kind = _numbers(c, 0)
     axis = int(c.attribute("axis")) % x.rank
-    indices = guarded(c, 1, c.size(x, axis))
+    indices = indices_from_zero(c, 1, c.size(x, axis))
     dims = (*x.dims[:axis], *indices.dims, *x.dims[axis + 1 :])
     taken = c.write(
         "gather", x.element, dims, x=x, indices=indices, axis=axis, batch_dims=0, **_more(c)
@@ -80,13 +89,14 @@ def gather(c: Call) -> None:
 
 @writes("GatherElements")
 def gather_elements(c: Call) -> None:
-    """Write gather_along_axis, of the part of the operand that the indices cover.
+    """Write gather_along_axis.
 
-    MIL wants equal sizes along the other axes; ONNX permits fewer indices.
+    MIL requires equal sizes of operand and indices along the other axes. ONNX permits fewer
+    indices; the operand is then sliced first.
     """
     x, kind = _numbers(c, 0)
     axis = int(c.attribute("axis")) % x.rank
-    indices = guarded(c, 1, c.size(x, axis))
+    indices = indices_from_zero(c, 1, c.size(x, axis))
     if not _equal_elsewhere(c, axis):
         x = _covered(c, x, indices, axis)
     taken = c.write(
@@ -105,7 +115,7 @@ def _equal_elsewhere(c: Call, axis: int) -> bool:
 
 
 def _covered(c: Call, x: Val, indices: Val, axis: int) -> Val:
-    """Return the first elements of ``x`` along each axis but ``axis``, as many as indices."""
+    """Return ``x`` sliced along each axis but ``axis`` to the size that ``indices`` has there."""
     axes = range(x.rank)
     sizes = [c.size(x if place == axis else indices, place) for place in axes]
     dims = tuple((x if place == axis else indices).dims[place] for place in axes)
@@ -124,13 +134,13 @@ def _covered(c: Call, x: Val, indices: Val, axis: int) -> Val:
 
 
 def _tuple_sizes(c: Call, x: Val, first: int, count: int) -> Val | int:
-    """Return the sizes of the axes that index tuples name, as one vector."""
+    """Return the sizes of ``count`` axes from ``first`` on, which index tuples address."""
     return c.vector([x.dims[first + k] or c.size(x, first + k) for k in range(count)])
 
 
 @writes("GatherND")
 def gather_nd(c: Call) -> None:
-    """Write gather_nd."""
+    """Write gather_nd; an index tuple is along the last axis of the indices."""
     x, kind = _numbers(c, 0)
     batch = int(c.attribute("batch_dims"))
     value = c.input(1)
@@ -143,13 +153,13 @@ def gather_nd(c: Call) -> None:
         places = np.where(array < 0, array + sizes.array, array)
         indices = c.constant(places, Element.INT32, "indices")
     else:
-        indices = guarded(c, 1, sizes)
+        indices = indices_from_zero(c, 1, sizes)
     taken = c.write("gather_nd", x.element, x=x, indices=indices, batch_dims=batch, **_more(c))
     c.done(c.cast(taken, kind))
 
 
 def _mode(c: Call) -> str:
-    """Return MIL's word for the reduction of a scatter."""
+    """Return the parameter ``mode`` of MIL's scatters for the attribute ``reduction``."""
     return MODES[c.attribute("reduction") or "none"]
 
 
@@ -159,7 +169,7 @@ def scatter_elements(c: Call) -> None:
     data, kind = _numbers(c, 0)
     updates, _ = _numbers(c, 2)
     axis = int(c.attribute("axis")) % data.rank
-    indices = guarded(c, 1, c.size(data, axis))
+    indices = indices_from_zero(c, 1, c.size(data, axis))
     if not _equal_elsewhere(c, axis):
         raise Refused(
             "its indices may be fewer than the elements of its operand along another axis",
@@ -187,7 +197,7 @@ def scatter_nd(c: Call) -> None:
     count = c.dims(c.input(1))[-1]
     if count is None:
         raise Refused("the length of its index tuples is open")
-    indices = guarded(c, 1, _tuple_sizes(c, data, 0, count))
+    indices = indices_from_zero(c, 1, _tuple_sizes(c, data, 0, count))
     result = c.write(
         "scatter_nd",
         data.element,
@@ -203,7 +213,7 @@ def scatter_nd(c: Call) -> None:
 
 @writes("NonZero")
 def non_zero(c: Call) -> None:
-    """Write the transpose of non_zero, which has one row an element."""
+    """Write the transpose of non_zero: MIL returns (element, axis), ONNX (axis, element)."""
     x = c.x()
     rows = c.w.op("non_zero", Element.INT32, (None, x.rank), x=x)
     c.done(c.transpose(rows, [1, 0]))
@@ -253,7 +263,7 @@ def size(c: Call) -> None:
 
 @writes("ConstantOfShape")
 def constant_of_shape(c: Call) -> None:
-    """Write fill."""
+    """Write fill with the node's number, 0 by default."""
     value = c.attribute("value")
     array = np.zeros(1, np.float32) if value is None else value.numpy()
     kind = c.out_element()

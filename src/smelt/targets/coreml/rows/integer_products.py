@@ -1,5 +1,8 @@
-"""Products and convolutions of integers with zero points, exact in int32 or below 2**24 in float32,
-and shifts of bits."""
+"""Rows for matrix products and convolutions of integers with zero points, BitShift and BitwiseNot.
+
+Matrix products are computed in int32. Convolutions are computed in float32, which is exact as long
+as sums stay below 2**24.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,14 @@ from smelt.targets.coreml.writer import Refused, Val
 EXACT = 1 << 24
 """Float32 holds all integers up to here."""
 LARGEST = 255 * 255
-"""The largest product of two bytes, each less its zero point."""
+"""The largest product of two 8-bit integers after their zero points are subtracted."""
 
 
 def _shifted(c: Call, index: int, zero: int, element: Element, *, per_row: bool = False) -> Val:
-    """Return integer input ``index`` less the zero point in input ``zero``."""
+    """Return integer input ``index`` minus the zero point in input ``zero``, as ``element``.
+
+    The zero point is a scalar, or a vector: one for each column, or with ``per_row`` for each row.
+    """
     x = c.x(index, Element.INT32)
     if c.has(zero):
         point = c.x(zero, Element.INT32)
@@ -59,7 +65,10 @@ def conv_integer(c: Call) -> None:
 
 
 def _weight(c: Call, index: int, zero: int) -> np.ndarray:
-    """Return a constant weight less its zero point; raises Refused if sums may be inexact."""
+    """Return the constant weight in input ``index`` minus its zero point, as float32.
+
+    Raises Refused if a sum of products may reach 2**24.
+    """
     weight, point = c.array(index), c.array(zero) if c.has(zero) else np.zeros(1, np.int8)
     if weight is None or point is None:
         raise Refused("its weight is computed; Core ML needs a constant")
@@ -70,7 +79,7 @@ def _weight(c: Call, index: int, zero: int) -> np.ndarray:
 
 
 def _convolved(c: Call, x: Val, weight: np.ndarray) -> Val:
-    """Return the convolution of float32 with a constant weight."""
+    """Return the convolution of float32 ``x`` with ``weight``, with the attributes of the node."""
     window = Window(c, weight.shape[2:])
     kind = window.resolve_auto(x.dims[2:])
     return c.w.op(
@@ -88,7 +97,10 @@ def _convolved(c: Call, x: Val, weight: np.ndarray) -> Val:
 
 
 def _requantized(c: Call, total: Val, ratio: Val, zero: int) -> Val:
-    """Return float sums times ``ratio``, rounded, shifted and clamped to the result's integers."""
+    """Return ``clamp(round(total * ratio) + zero point)`` in the result's 8 or 16 bit integers.
+
+    ``zero`` is the input with the zero point.
+    """
     target = c.node.outputs[0].dtype
     if target not in RANGES or target is None:
         raise Refused("its result is no integer of 8 or 16 bits")
@@ -101,46 +113,51 @@ def _requantized(c: Call, total: Val, ratio: Val, zero: int) -> Val:
     return c.cast(clamped, Element.INT32)
 
 
-def _scalar(c: Call, index: int) -> Val:
-    """Return a float scale as float32; a vector of one element as a scalar."""
+def _scale(c: Call, index: int) -> Val:
+    """Return the scale in input ``index`` as float32; a vector of one element becomes a scalar."""
     scale = c.x(index, Element.FLOAT32)
     return c.squeeze(scale, [0]) if scale.dims == (1,) else scale
 
 
 @writes("QLinearMatMul")
 def quantized_matmul(c: Call) -> None:
-    """Write the product of the integers, times both scales over that of the result."""
+    """Write ``(a @ b) * a_scale * b_scale / y_scale``, quantized.
+
+    a and b are integers minus their zero points.
+    """
     if any(scale is not None and len(scale.shape or ()) > 1 for scale in (c.input(1), c.input(4))):
         raise Refused("its scales have several dims")
     x = _shifted(c, 0, 2, Element.INT32, per_row=True)
     y = _shifted(c, 3, 5, Element.INT32)
-    first = _scalar(c, 1)
+    first = _scale(c, 1)
     if first.rank == 1 and x.rank > 1:
         first = c.expand(first, [1])
-    ratio = c.op("real_div", c.op("mul", first, _scalar(c, 4)), _scalar(c, 6))
+    ratio = c.op("real_div", c.op("mul", first, _scale(c, 4)), _scale(c, 6))
     c.done(_requantized(c, c.cast(_product(c, x, y), Element.FLOAT32), ratio, 7))
 
 
 @writes("QLinearConv")
 def quantized_conv(c: Call) -> None:
-    """Write the convolution of the integers plus the bias, times both scales over that of the
-    result."""
+    """Write ``(conv(x, w) + bias) * x_scale * w_scale / y_scale``, quantized.
+
+    x and w are integers minus their zero points.
+    """
     weight = _weight(c, 3, 5)
     x = _shifted(c, 0, 2, Element.FLOAT32)
     total = _convolved(c, x, weight)
     axes = range(1, x.rank - 1)
     if c.has(8):
         total = c.op("add", total, c.expand(c.x(8, Element.FLOAT32), axes))
-    scale = _scalar(c, 4)
+    scale = _scale(c, 4)
     if scale.rank == 1:
         scale = c.expand(scale, axes)
-    ratio = c.op("real_div", c.op("mul", scale, _scalar(c, 1)), _scalar(c, 6))
+    ratio = c.op("real_div", c.op("mul", scale, _scale(c, 1)), _scale(c, 6))
     c.done(_requantized(c, total, ratio, 7))
 
 
 @writes("BitShift")
 def bit_shift(c: Call) -> None:
-    """Write a product or quotient by a constant power of 2, of integers below 32 bits."""
+    """Write ``x * 2**n`` or ``floor(x / 2**n)`` for a constant n, of uint8 or uint16."""
     amounts = c.array(1)
     if amounts is None or c.dtype() not in (ir.DataType.UINT8, ir.DataType.UINT16):
         raise Refused(

@@ -1,4 +1,4 @@
-"""Operators that move or repeat elements."""
+"""Rows for operators that move or repeat elements."""
 
 from __future__ import annotations
 
@@ -12,24 +12,28 @@ from smelt.targets.coreml.writer import Dims, Refused, Val
 
 @writes("Reshape", "Flatten")
 def reshape(c: Call) -> None:
-    """Write reshape to constant sizes, with at most one open, or to computed ones."""
+    """Write reshape.
+
+    If at most one size of the result is open, MIL infers it. Else the shape is the node's: computed
+    sizes, or constants with 0 for a size to copy. MIL copies only if the rank stays the same; for
+    another rank, these sizes are read from the operand.
+    """
     dims = c.out_dims()
     if dims.count(None) <= 1 or c.node.op_type == "Flatten":
         c.done(c.reshape(c.moved(), dims))
         return
-    x = c.x()
-    wanted = c.ints(1)
-    if wanted is None:
+    x, shape = c.x(), c.ints(1)
+    if shape is None:
         c.done(c.write("reshape", x=x, shape=c.x(1, Element.INT32)))
         return
-    if len(wanted) != x.rank or c.attribute("allowzero"):
+    if len(shape) != x.rank or c.attribute("allowzero"):
         sizes: list[int | Val] = [
             c.size(x, axis) if size == 0 and not c.attribute("allowzero") else size
-            for axis, size in enumerate(wanted)
+            for axis, size in enumerate(shape)
         ]
         c.done(c.write("reshape", x=x, shape=c.vector(sizes)))
         return
-    c.done(c.write("reshape", x=x, shape=wanted))
+    c.done(c.write("reshape", x=x, shape=shape))
 
 
 @writes("Transpose")
@@ -58,21 +62,18 @@ def squeeze(c: Call) -> None:
 
 @writes("Expand")
 def expand(c: Call) -> None:
-    """Write tile by constant counts, or a product with ones of computed sizes."""
+    """Write tile if each axis stays or grows from 1 to a known size; else a product with ones.
+
+    The ones have the shape that the node computes, so that MIL's broadcasting expands the operand.
+    """
     x, dims = c.x(), c.out_dims()
     missing = len(dims) - x.rank
-    widened = c.expand(x, range(missing)) if missing > 0 else x
-    pairs = list(zip(widened.dims, dims, strict=True))
-    if (
-        all(
-            now == then or (now == 1 and then is not None) for now, then in pairs if now is not None
-        )
-        and all(now is not None or then is None for now, then in pairs)
-        and all(then is not None or now is None for now, then in pairs)
-        and _keeps_open_sizes(c, x, missing)
-    ):
-        counts = [then if now == 1 and then is not None else 1 for now, then in pairs]
-        c.done(tile(c, widened, counts, dims))
+    whole = c.expand(x, range(missing)) if missing > 0 else x
+    pairs = list(zip(whole.dims, dims, strict=True))
+    is_tiled = all(old == new or (old == 1 and new is not None) for old, new in pairs)
+    if is_tiled and _keeps_open_sizes(c, x, missing):
+        counts = [new if old == 1 and new is not None else 1 for old, new in pairs]
+        c.done(tile(c, whole, counts, dims))
         return
     shape = c.x(1, Element.INT32)
     target = c.ints(1)
@@ -88,7 +89,10 @@ def expand(c: Call) -> None:
 
 
 def _keeps_open_sizes(c: Call, x: Val, missing: int) -> bool:
-    """True if each open size of the operand is surely that of the result."""
+    """True if each open size of the operand is the same symbol in the result.
+
+    The result has ``missing`` more axes in front.
+    """
     operand, result = c.input(0), c.node.outputs[0]
     if operand is None or operand.shape is None or result.shape is None:
         return False
@@ -99,7 +103,7 @@ def _keeps_open_sizes(c: Call, x: Val, missing: int) -> bool:
 
 
 def tile(c: Call, x: Val, counts: list[int], dims: Dims) -> Val:
-    """Return ``x`` repeated ``counts`` times along its dims."""
+    """Return ``x`` repeated ``counts[axis]`` times along each axis; ``dims`` are the new dims."""
     if all(count == 1 for count in counts):
         return x
     return c.w.op("tile", x.element, dims, x=x, reps=counts)
@@ -117,7 +121,10 @@ def repeat(c: Call) -> None:
 
 @writes("Concat", "ConcatInterleave")
 def concat(c: Call) -> None:
-    """Write concat, with or without interleaving; of one operand, the operand."""
+    """Write concat; ConcatInterleave takes the elements along the axis from the operands in turn.
+
+    A node with one operand returns the operand.
+    """
     values = [c.x(index) for index in range(len(c.node.inputs))]
     if len(values) == 1:
         c.done(values[0])
@@ -146,7 +153,7 @@ def split(c: Call) -> None:
 
 @writes("DepthToSpace")
 def depth_to_space(c: Call) -> None:
-    """Write depth_to_space, or pixel_shuffle for the order of channels CRD."""
+    """Write depth_to_space for mode DCR (block, channel), pixel_shuffle for CRD."""
     block, x = int(c.attribute("blocksize")), c.x()
     if c.attribute("mode") == "CRD":
         c.done(c.write("pixel_shuffle", x=x, upscale_factor=block))
@@ -172,13 +179,17 @@ def reverse_sequence(c: Call) -> None:
 
 @writes("Trilu")
 def triangle(c: Call) -> None:
-    """Write a choice by a triangle, which is constant unless its sizes are open."""
+    """Write a selection between x and 0 by a triangular mask.
+
+    The mask is ``column - row >= offset``, or ``<=`` for a lower triangle. It is a constant if both
+    sizes are known.
+    """
     x, offset = c.x(), 0
     if c.has(1):
-        given = c.ints(1)
-        if given is None:
+        diagonal = c.ints(1)
+        if diagonal is None:
             raise Refused("its diagonal is computed")
-        offset = given[0]
+        offset = diagonal[0]
     upper = bool(c.attribute("upper"))
     rows, columns = x.dims[-2:]
     if rows is not None and columns is not None:
@@ -192,8 +203,8 @@ def triangle(c: Call) -> None:
         c.w.op("range_1d", kind, (size,), name=label, start=0, end=c.size(x, axis), step=1)
         for axis, size in ((-1, columns), (-2, rows))
     )
-    apart = c.op("sub", across, c.expand(down, [1]))
+    diagonals = c.op("sub", across, c.expand(down, [1]))
     test = "greater_equal" if upper else "less_equal"
-    inside = c.op(test, apart, offset, element=Element.BOOL)
+    inside = c.op(test, diagonals, offset, element=Element.BOOL)
     zero = np.asarray(0, x.element.numpy)
     c.done(c.select(inside, x, zero, x.element))

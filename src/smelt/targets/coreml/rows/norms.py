@@ -1,4 +1,4 @@
-"""Normalizations."""
+"""Rows for normalizations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from smelt.targets.coreml.writer import Refused, Val
 
 @writes("BatchNormalization")
 def batch_norm(c: Call) -> None:
-    """Write batch_norm of constant statistics at ranks 3 to 5, else its formula."""
+    """Write batch_norm for constant statistics at ranks 3 to 5, else its formula:
+    ``(x - mean) * (gamma / sqrt(variance + epsilon)) + beta``."""
     if c.attribute("training_mode") or len([o for o in c.node.outputs if o.name]) > 1:
         raise Refused("it updates its statistics, as in training", "export in evaluation mode")
     epsilon = float(c.attribute("epsilon"))
@@ -43,7 +44,10 @@ def batch_norm(c: Call) -> None:
 
 @writes("InstanceNormalization")
 def instance_norm(c: Call) -> None:
-    """Write instance_norm of constants at ranks 3 and 4, else layer_norm over the space."""
+    """Write instance_norm for constant scale and bias at ranks 3 and 4.
+
+    Else write layer_norm over the axes after the channels, then scale and bias.
+    """
     epsilon = float(c.attribute("epsilon"))
     c.widen_for(epsilon)
     x = c.x()
@@ -64,7 +68,11 @@ def normalized(c: Call, x: Val, axes: Sequence[int], epsilon: float) -> Val:
 
 @writes("LayerNormalization")
 def layer_norm(c: Call) -> None:
-    """Write layer_norm; scale and bias that are computed, or broadcast, are applied apart."""
+    """Write layer_norm.
+
+    MIL takes constant scale and bias of the normalized shape. Others are applied after it, by mul
+    and add.
+    """
     epsilon = float(c.attribute("epsilon"))
     c.widen_for(epsilon)
     x = c.x()
@@ -84,10 +92,10 @@ def layer_norm(c: Call) -> None:
 
 
 def _statistics(c: Call, x: Val, axes: Sequence[int], epsilon: float) -> tuple[Val, Val]:
-    """Return the mean and the inverse of the standard deviation."""
+    """Return the mean and ``1 / sqrt(variance + epsilon)`` over ``axes``, results 1 and 2."""
     mean = c.reduce("reduce_mean", x, axes)
-    apart = c.op("sub", x, mean)
-    variance = c.reduce("reduce_mean", c.op("mul", apart, apart), axes)
+    centered = c.op("sub", x, mean)
+    variance = c.reduce("reduce_mean", c.op("mul", centered, centered), axes)
     inverse = c.w.op("rsqrt", x.element, variance.dims, x=variance, epsilon=epsilon)
     return mean, inverse
 
@@ -99,16 +107,18 @@ def local_response_norm(c: Call) -> None:
     if size % 2 == 0:
         raise Refused("Core ML sums over an odd number of channels only")
     if x.rank not in (3, 4):
-        raise Refused(f"Core ML takes 3 or 4 dims here, not {x.rank}")
-    numbers = {"alpha": "alpha", "beta": "beta", "k": "bias"}
-    given: dict[str, Any] = {name: float(c.attribute(theirs)) for name, theirs in numbers.items()}
-    c.done(c.write("local_response_norm", x=x, size=size, **given))
+        raise Refused(f"Core ML normalizes over channels of 3 or 4 dims, not {x.rank}")
+    names = {"alpha": "alpha", "beta": "beta", "k": "bias"}  # of MIL, and of ONNX
+    numbers: dict[str, Any] = {name: float(c.attribute(onnx)) for name, onnx in names.items()}
+    c.done(c.write("local_response_norm", x=x, size=size, **numbers))
 
 
 @writes("RMSNormalization")
 def rms_norm(c: Call) -> None:
-    """Write x * rsqrt(mean(x * x) + epsilon) * scale; the mean in float32, as ONNX has it, because
-    squares above 255 are beyond float16."""
+    """Write ``x * rsqrt(mean(x * x) + epsilon) * scale``.
+
+    The mean is computed in float32, as in ONNX: float16 cannot hold the square of 256.
+    """
     epsilon = float(c.attribute("epsilon"))
     c.widen_for(epsilon)
     x, wide = c.x(), c.x(0, Element.FLOAT32)

@@ -1,4 +1,4 @@
-"""Pad."""
+"""Row for Pad. ``before`` and ``after`` are the pads at the start and the end of each axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from smelt.targets.coreml.writer import Refused, Val
 
 @writes("Pad")
 def pad(c: Call) -> None:
-    """Write pad; negative pads become slices, and other modes or integers gathers and concats."""
+    """Write pad, after a slice if pads are negative.
+
+    MIL pads floats with a constant, or the last two axes by reflection or replication. Any other
+    mode is a gather, and a constant around integers or bools is a concat.
+    """
     x, mode = c.x(), c.attribute("mode") or "constant"
     pads = c.attribute("pads") if "pads" in c.node.attributes else c.fixed_ints(1, "pads")
     axes = c.fixed_ints(3, "axes")
@@ -30,14 +34,14 @@ def pad(c: Call) -> None:
     before, after = [max(each, 0) for each in before], [max(each, 0) for each in after]
     if not any(before + after):
         c.done(x)
-    elif mode in NATIVE_MODES and _along_the_last(x, before, after):
+    elif mode in NATIVE_MODES and _pads_last_two_axes(x, before, after):
         c.done(_padded(c, x, before, after, NATIVE_MODES[mode]))
     elif mode != "constant":
         c.done(_gathered(c, x, before, after, mode))
     elif x.is_float:
         c.done(_padded(c, x, before, after, "constant"))
     else:
-        c.done(_surrounded(c, x, before, after))
+        c.done(_concatenated(c, x, before, after))
 
 
 def _cropped(c: Call, x: Val, before: Sequence[int], after: Sequence[int]) -> Val:
@@ -68,13 +72,14 @@ def _cropped(c: Call, x: Val, before: Sequence[int], after: Sequence[int]) -> Va
 
 
 def _grown(x: Val, before: Sequence[int], after: Sequence[int]) -> tuple[int | None, ...]:
-    """Return the dims of ``x`` with pads."""
+    """Return the dims of ``x`` after padding."""
     pairs = zip(x.dims, before, after, strict=True)
     return tuple(None if size is None else size + low + high for size, low, high in pairs)
 
 
 def _fill_value(c: Call, element: Element) -> np.ndarray:
-    """Return the constant around the operand, 0 by default."""
+    """Return the fill value as a scalar of type ``element``, 0 by default; raises Refused if it is
+    computed."""
     if "value" in c.node.attributes:
         return np.asarray(
             c.constant(np.asarray(c.attribute("value"), np.float32), element, "fill").array
@@ -92,8 +97,10 @@ def _fill_value(c: Call, element: Element) -> np.ndarray:
 NATIVE_MODES = {"reflect": "reflect", "edge": "replicate"}
 
 
-def _along_the_last(x: Val, before: Sequence[int], after: Sequence[int]) -> bool:
-    """True if only the last two axes are padded, each by less than its size, of floats."""
+def _pads_last_two_axes(x: Val, before: Sequence[int], after: Sequence[int]) -> bool:
+    """True if ``x`` has floats and only its last two axes are padded, each by less than
+    its size.
+    """
     pairs = enumerate(zip(x.dims, before, after, strict=True))
     return x.is_float and all(
         max(low, high) < (size or 1) if axis >= x.rank - 2 else not (low or high)
@@ -102,15 +109,15 @@ def _along_the_last(x: Val, before: Sequence[int], after: Sequence[int]) -> bool
 
 
 def _padded(c: Call, x: Val, before: Sequence[int], after: Sequence[int], mode: str) -> Val:
-    """Return ``x`` in a constant, or in copies of its elements."""
+    """Return ``x`` padded by MIL's ``pad`` with ``mode``: constant, reflect or replicate."""
     pads = [each for pair in zip(before, after, strict=True) for each in pair]
     fill = _fill_value(c, x.element) if mode == "constant" else x.element.numpy.type(0)
     dims = _grown(x, before, after)
     return c.w.op("pad", x.element, dims, x=x, pad=pads, mode=mode, constant_val=fill)
 
 
-def _surrounded(c: Call, x: Val, before: Sequence[int], after: Sequence[int]) -> Val:
-    """Return integers or bools in a constant, by concats."""
+def _concatenated(c: Call, x: Val, before: Sequence[int], after: Sequence[int]) -> Val:
+    """Return integers or bools padded with a constant, by a concat with constants for each axis."""
     fill = _fill_value(c, x.element)
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         parts = [x]
@@ -137,7 +144,7 @@ NUMPY_MODES: dict[str, Any] = {"reflect": "reflect", "edge": "edge", "wrap": "wr
 
 
 def _gathered(c: Call, x: Val, before: Sequence[int], after: Sequence[int], mode: str) -> Val:
-    """Return ``x`` with copies of its elements around it, by a gather an axis."""
+    """Return ``x`` padded with copies of its elements, by one gather for each axis."""
     for axis, (low, high) in enumerate(zip(before, after, strict=True)):
         size = x.dims[axis]
         if not low and not high:

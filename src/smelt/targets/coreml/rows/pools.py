@@ -1,4 +1,4 @@
-"""Poolings."""
+"""Rows for poolings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smelt.targets.coreml.writer import Refused, Val
 
 @writes("MaxPool", "AveragePool", "LpPool")
 def pool(c: Call) -> None:
-    """Write max_pool or avg_pool; LpPool is the root of a sum of powers."""
+    """Write max_pool or avg_pool; LpPool is ``(mean(|x|**p) * kernel size) ** (1 / p)``."""
     name, x = c.node.op_type, c.x()
     if len(c.node.outputs) > 1 and any(
         each.uses() or each.is_graph_output() for each in c.node.outputs[1:]
@@ -26,7 +26,7 @@ def pool(c: Call) -> None:
     if not x.is_float:
         raise Refused("Core ML pools floats only", "cast to float32")
     if x.rank not in (3, 4, 5):
-        raise Refused(f"it has {x.rank - 2} spatial dims; Core ML takes 1, 2 or 3")
+        raise Refused(f"it has {x.rank - 2} spatial dims; Core ML pools 1, 2 or 3")
     window = Window(c, c.attribute("kernel_shape"))
     kind = window.resolve_auto(x.dims[2:])
     ceil, padded = _rounded_up(c, window, x, kind)
@@ -47,7 +47,7 @@ def pool(c: Call) -> None:
     if name == "AveragePool":
         result = c.write("avg_pool", x=x, exclude_padding_from_average=exclude, **inputs)
         if padded and not exclude:
-            result = c.op("mul", result, _share(c, x, window))
+            result = c.op("mul", result, _mean_correction(c, x, window))
         c.done(result)
         return
     if ceil:
@@ -62,14 +62,17 @@ def pool(c: Call) -> None:
 
 
 def _power(c: Call, x: Val, order: float) -> Val:
-    """Return a power of numbers that are 0 or more."""
+    """Return ``x ** order``, where ``x`` is 0 or more; squares and roots have exact operations."""
     if order == 2:
         return c.op("mul", x, x)
     return c.op("sqrt", x) if order == 0.5 else c.op("pow", x, order)
 
 
 def _rounded_up(c: Call, window: Window, x: Val, kind: str) -> tuple[bool, bool]:
-    """Return MIL's ceil_mode, and True if pads at the end replace it, which known sizes allow."""
+    """Return ``(ceil, padded)``: MIL's ceil_mode, and whether ``window`` got pads instead of it.
+
+    With known sizes, the pads at the end grow until the rounded-up number of windows fits.
+    """
     if not c.attribute("ceil_mode"):
         return False, False
     sizes, results = x.dims[2:], c.out_dims()[2:]
@@ -90,23 +93,29 @@ def _rounded_up(c: Call, window: Window, x: Val, kind: str) -> tuple[bool, bool]
 
 
 def _dilated(c: Call, x: Val, window: Window) -> Val:
-    """Return a pooling of dilated windows: the maximum or sum of one slice a kernel element."""
+    """Return a pooling with dilated windows, which MIL lacks.
+
+    It is the maximum or the mean of strided slices, one for each element of the kernel.
+    """
     name = c.node.op_type
     if name == "LpPool" or None in x.dims or None in c.out_dims():
         raise Refused("dilated windows of this kind over open sizes")
     results = [size or 0 for size in c.out_dims()[2:]]
     fill = -np.inf if name == "MaxPool" else 0.0
-    padded = _around(c, x, window, fill)
-    total = _taps(c, padded, window, results, "maximum" if name == "MaxPool" else "add")
+    padded = _padded(c, x, window, fill)
+    total = _combined_slices(c, padded, window, results, "maximum" if name == "MaxPool" else "add")
     if name == "MaxPool":
         return total
     mean = c.op("mul", total, 1 / math.prod(window.kernel))
-    return c.op("mul", mean, _share(c, x, window))
+    return c.op("mul", mean, _mean_correction(c, x, window))
 
 
-def _share(c: Call, x: Val, window: Window) -> np.ndarray:
-    """Return the elements of each window over those that count: all but those that only ceil_mode
-    adds, and without pads if they do not count."""
+def _mean_correction(c: Call, x: Val, window: Window) -> np.ndarray:
+    """Return, for each window, the kernel size over the number of elements that count.
+
+    Times this factor, a mean over the whole kernel becomes the mean that ONNX defines. Elements
+    that only ceil_mode adds do not count, and pads only with count_include_pad.
+    """
     pads = list(zip(window.before, window.after, strict=True))
     within = [(low, high - more) for (low, high), more in zip(pads, window.beyond, strict=True)]
     fill = 1 if c.attribute("count_include_pad") else 0
@@ -126,8 +135,8 @@ def _share(c: Call, x: Val, window: Window) -> np.ndarray:
     return np.asarray(share, x.element.numpy)
 
 
-def _around(c: Call, x: Val, window: Window, fill: float) -> Val:
-    """Return ``x`` in the pads of ``window``."""
+def _padded(c: Call, x: Val, window: Window, fill: float) -> Val:
+    """Return ``x`` padded by ``fill`` as ``window`` says."""
     if not any(window.before + window.after):
         return x
     grown = [
@@ -141,8 +150,11 @@ def _around(c: Call, x: Val, window: Window, fill: float) -> Val:
     )
 
 
-def _taps(c: Call, x: Val, window: Window, results: Sequence[int], op_type: str) -> Val:
-    """Return one slice of ``x`` an element of the kernel, combined by ``op_type``."""
+def _combined_slices(c: Call, x: Val, window: Window, results: Sequence[int], op_type: str) -> Val:
+    """Return strided slices of ``x``, one for each kernel element, combined by ``op_type``.
+
+    ``results`` are the sizes of the result's spatial axes.
+    """
     total: Val | None = None
     for place in itertools.product(*(range(size) for size in window.kernel)):
         starts = [each * dilation for each, dilation in zip(place, window.dilations, strict=True)]

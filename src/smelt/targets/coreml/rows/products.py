@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Rows for MatMul and Gemm, and matrix products for other rows."""
 
 from __future__ import annotations
 
@@ -58,23 +58,35 @@ def _added(c: Call, x: Val, count: int) -> tuple[ir.Value, np.ndarray] | None:
 
 
 def _transposed(c: Call, weight: np.ndarray) -> np.ndarray:
-    """Return the transpose of a weight, in memory order."""
+    """Return the transpose of a weight, contiguous in memory."""
     return np.ascontiguousarray(weight.T)
 
 
-def product(c: Call, x: Val, y: Val, *, x_across: bool = False, y_across: bool = False) -> Val:
-    """Return the product of two stacks of matrices, either of them transposed."""
-    rows = x.dims[-1 if x_across else -2]
-    columns = y.dims[-2 if y_across else -1]
+def product(
+    c: Call, x: Val, y: Val, *, transpose_x: bool = False, transpose_y: bool = False
+) -> Val:
+    """Return ``x @ y`` with broadcasting, where each operand may be transposed first."""
+    rows = x.dims[-1 if transpose_x else -2]
+    columns = y.dims[-2 if transpose_y else -1]
     dims: Dims = (*broadcast(x.dims[:-2], y.dims[:-2]), rows, columns)
     label = f"{c.node.outputs[0].name}_matmul"
     return c.w.op(
-        "matmul", x.element, dims, name=label, x=x, y=y, transpose_x=x_across, transpose_y=y_across
+        "matmul",
+        x.element,
+        dims,
+        name=label,
+        x=x,
+        y=y,
+        transpose_x=transpose_x,
+        transpose_y=transpose_y,
     )
 
 
 def linear(c: Call, x: Val, weight: np.ndarray | Val, bias: np.ndarray | None) -> Val:
-    """Return ``x @ weight.T + bias`` for a constant or unpacked weight (outputs, inputs)."""
+    """Return ``x @ weight.T + bias``; ``weight`` has the shape (outputs, inputs).
+
+    A weight that is a ``Val`` is a packed one. A missing ``bias`` is 0.
+    """
     label = f"{c.node.outputs[0].name}_weight"
     matrix = weight if isinstance(weight, Val) else c.constant(weight, x.element, label)
     count = matrix.dims[0]
@@ -93,25 +105,29 @@ def linear(c: Call, x: Val, weight: np.ndarray | Val, bias: np.ndarray | None) -
 
 @writes("Gemm")
 def gemm(c: Call) -> None:
-    """Write linear for constants, whose factors go into the weights; else matmul, mul and add."""
+    """Write ``alpha * a @ b + beta * c``.
+
+    With constant b and c it is linear, and the factors are multiplied into both. Else it is matmul,
+    mul and add.
+    """
     alpha, beta = float(c.attribute("alpha")), float(c.attribute("beta"))
-    x_across, y_across = bool(c.attribute("transA")), bool(c.attribute("transB"))
+    transpose_x, transpose_y = bool(c.attribute("transA")), bool(c.attribute("transB"))
     x, weight = c.x(0), c.array(1)
     bias = c.array(2) if c.has(2) else np.zeros(1, np.float32)
-    if x.is_float and weight is None and c.is_weight(1) and y_across and not x_across:
+    if x.is_float and weight is None and c.is_weight(1) and transpose_y and not transpose_x:
         matrix, count = c.x(1), c.dims(c.input(1))[0]
         if count is not None and alpha == beta == 1 and bias is not None and bias.ndim == 1:
             c.done(linear(c, x, matrix, np.broadcast_to(bias, (count,))))
             return
-    if x.is_float and weight is not None and bias is not None and not x_across:
-        count = weight.shape[0 if y_across else 1]
+    if x.is_float and weight is not None and bias is not None and not transpose_x:
+        count = weight.shape[0 if transpose_y else 1]
         if bias.size in (1, count) and (bias.ndim < 2 or bias.shape[0] == 1):
-            weight = weight if y_across else _transposed(c, weight)
+            weight = weight if transpose_y else _transposed(c, weight)
             weight = weight if alpha == 1 else weight * weight.dtype.type(alpha)
             flat = np.broadcast_to(bias.reshape(-1), (count,))
             c.done(linear(c, x, weight, flat if beta == 1 else flat * bias.dtype.type(beta)))
             return
-    result = product(c, x, c.x(1), x_across=x_across, y_across=y_across)
+    result = product(c, x, c.x(1), transpose_x=transpose_x, transpose_y=transpose_y)
     if alpha != 1:
         result = c.op("mul", result, alpha if x.is_float else int(alpha))
     if c.has(2) and beta != 0:

@@ -1,5 +1,6 @@
-"""Quantization. Constant weights stay integers: constexpr operators unpack them on loading.
+"""Rows for QuantizeLinear and DequantizeLinear.
 
+A constant weight stays integer in the package: a constexpr operation dequantizes it on loading.
 Activations of 8 bits with constant scales are written as quantize and dequantize from iOS 17 on,
 and stay bytes between them; others are computed in floats and 32-bit integers.
 """
@@ -26,14 +27,14 @@ LIMITS = {
 }
 
 WIDE = frozenset({ir.DataType.INT16, ir.DataType.UINT16, ir.DataType.INT32})
-"""Integers beyond those that float16 holds."""
+"""Integers that float16 does not hold exactly."""
 LEAST_SCALE = 2.0**-14
-"""Float16 holds smaller numbers with fewer digits."""
+"""The least normal float16; smaller scales would lose digits."""
 
 
 @writes("QuantizeLinear")
 def quantize(c: Call) -> None:
-    """Write the rounded quotient by the scale plus the zero point, clamped to the integers."""
+    """Write ``clamp(round(x / scale) + zero)`` in the range of the integer type."""
     target = c.node.outputs[0].dtype
     if target is None or target not in LIMITS:
         raise Refused(f"Core ML has no {target.name.lower() if target else '?'}", "", "E402")
@@ -45,7 +46,7 @@ def quantize(c: Call) -> None:
         kind = target.name.lower()
         c.done(c.write("quantize", BYTES[target], input=x, output_dtype=kind, **parameters))
         return
-    scale, zero = _along(c, x, 1), _along(c, x, 2) if c.has(2) else None
+    scale, zero = _per_channel(c, x, 1), _per_channel(c, x, 2) if c.has(2) else None
     low, high = LIMITS[target]
     if c.attribute("block_size"):
         raise Refused("blocks of activations have scales of their own")
@@ -59,7 +60,8 @@ def quantize(c: Call) -> None:
 def _parameters(c: Call, x: Val, kind: Element) -> dict[str, Any] | None:
     """Return scale, zero point and axis as constants of quantize and dequantize of ``x``.
 
-    None if these operations do not take them: before iOS 17, computed ones, blocks, scales of 0.
+    ``kind`` is the element type of the scale. None if these operations do not support them: before
+    iOS 17, and for computed ones, blocks, and scales of 0.
     """
     scale, zero = c.array(1), c.array(2) if c.has(2) else None
     if c.w.ios < 17 or scale is None or x.rank == 0 or (zero is None) == c.has(2):
@@ -77,8 +79,11 @@ def _parameters(c: Call, x: Val, kind: Element) -> dict[str, Any] | None:
     return {"scale": numbers, **points, "axis": np.asarray(axis % x.rank, np.int32)}
 
 
-def _along(c: Call, x: Val, index: int) -> Val:
-    """Return input ``index``, a scalar or a vector along the axis, so that it broadcasts."""
+def _per_channel(c: Call, x: Val, index: int) -> Val:
+    """Return input ``index``, a scale or zero point, so that it broadcasts with ``x``.
+
+    It is a scalar, or a vector along the node's axis. Raises Refused for one per block.
+    """
     value = c.x(index)
     axis = int(c.attribute("axis") if c.attribute("axis") is not None else 1)
     if value.rank == 0:
@@ -95,7 +100,7 @@ def _along(c: Call, x: Val, index: int) -> Val:
 
 @writes("DequantizeLinear")
 def dequantize(c: Call) -> None:
-    """Write a weight of bytes or nibbles as a constexpr, other values as (x - zero) * scale."""
+    """Write a constant weight of 8 or 4 bits as a constexpr, other values as (x - zero) * scale."""
     x_value = c.input(0)
     assert x_value is not None
     weight, scale = c.array(0), c.array(1)
@@ -119,12 +124,16 @@ def dequantize(c: Call) -> None:
         return
     x = c.x(0, Element.INT32)
     if c.has(2):
-        x = c.op("sub", x, c.cast(_along(c, x, 2), Element.INT32))
-    c.done(c.op("mul", c.cast(x, kind), c.cast(_along(c, x, 1), kind)))
+        x = c.op("sub", x, c.cast(_per_channel(c, x, 2), Element.INT32))
+    c.done(c.op("mul", c.cast(x, kind), c.cast(_per_channel(c, x, 1), kind)))
 
 
 def _weight(c: Call, weight: np.ndarray, dtype: ir.DataType | None, kind: Element) -> Val | None:
-    """Return a weight that is unpacked on loading; None for a form that Core ML has not."""
+    """Return a weight that is dequantized on loading; None if Core ML lacks the format.
+
+    Before iOS 18, that is 8 bits with one scale, or one for each channel. ``kind`` is the type of
+    the dequantized weight.
+    """
     scale = c.array(1)
     assert scale is not None
     zero = c.array(2) if c.has(2) else None
@@ -162,7 +171,11 @@ def _blockwise(
     axis: int,
     label: str,
 ) -> Val | None:
-    """Return a weight with a scale for each block, as iOS 18 has."""
+    """Return a weight with one scale for each block, which Core ML has from iOS 18 on.
+
+    A scale per channel, along ``axis``, is one per block of a channel. None if the type is not of 8
+    or 4 bits, or if blocks do not divide the weight.
+    """
     stored = (BYTES | NIBBLES).get(dtype) if dtype is not None else None
     if stored is None:
         return None
@@ -189,5 +202,5 @@ def _blockwise(
 
 
 def _packed(array: np.ndarray, element: Element) -> Constant:
-    """Return an array of bytes or nibbles as a constant, in the weight file if it is large."""
+    """Return an array of 8 or 4 bit integers as a constant, in the weight file if it is large."""
     return Constant(TensorType(element, array.shape), array, array.size >= 10)

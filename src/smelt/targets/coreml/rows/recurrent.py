@@ -1,4 +1,8 @@
-"""Recurrent layers: lstm where Core ML has the form, else the formulas step by step."""
+"""Rows for RNN, GRU and LSTM: MIL's lstm if it computes the layer, else the layer unrolled.
+
+Weights have ONNX's layout: W is (direction, gates * size, input), R (direction, gates * size,
+size), and the bias (direction, 2 * gates * size).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from smelt.targets.coreml.rows.slices import take
 from smelt.targets.coreml.writer import Refused, Val
 
 MOST_STEPS = 128
+"""A layer of more time steps is not unrolled."""
 ACTIVATIONS = {"Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh"}
 DEFAULTS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -21,9 +26,13 @@ DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, 
 
 
 class Layer:
-    """A recurrent node: its constant weights, and its operands in the layout (step, batch, x)."""
+    """A recurrent node: its constant weights, and its input ``x`` as (step, batch, input).
+
+    ``w`` and ``r`` are the weights of input and state, ``wb`` and ``rb`` their biases.
+    """
 
     def __init__(self, c: Call) -> None:
+        """Read the node; raises Refused for weights that are computed and unknown activations."""
         self.c, self.name = c, c.node.op_type
         self.size = int(c.attribute("hidden_size"))
         self.directions = DIRECTIONS[c.attribute("direction")]
@@ -56,7 +65,10 @@ class Layer:
                 raise Refused("its sequences have lengths of their own")
 
     def initial(self, index: int, direction: int) -> Val:
-        """Return the initial state of one direction, zeros by default."""
+        """Return the initial state in input ``index`` of one direction, (batch, size).
+
+        It is zeros if the input is missing.
+        """
         c = self.c
         if not c.has(index):
             if self.batch is None:
@@ -69,7 +81,8 @@ class Layer:
         return take(c, state, np.asarray(direction), 1 if self.batch_first else 0)
 
     def activate(self, direction: int, number: int, x: Val) -> Val:
-        """Return activation ``number`` of a direction, of ``x`` clipped as the node asks."""
+        """Return activation ``number`` of a direction, applied to ``x``, which is clipped first if
+        the node has a clip."""
         if self.clip is not None:
             x = _clip(self.c, x, float(self.clip))
         name = self.activations[direction * len(DEFAULTS[self.name]) + number]
@@ -77,12 +90,13 @@ class Layer:
 
 
 def _clip(c: Call, x: Val, limit: float) -> Val:
-    """Return ``x`` within ``limit``."""
+    """Return ``x`` clipped to ``-limit`` and ``limit``."""
     return c.w.op("clip", x.element, x.dims, x=x, alpha=-limit, beta=limit)
 
 
 Step: TypeAlias = Callable[[Layer, int, Val, tuple[Val, ...]], tuple[Val, ...]]
-"""Returns the states after one step, from the products of the inputs and the states before."""
+"""Computes one time step: from the layer, the direction, ``x_t @ W.T + bias`` and the states
+before, it returns the states after."""
 
 
 @writes("RNN", "GRU", "LSTM")
@@ -94,12 +108,15 @@ def recurrent(c: Call) -> None:
         return
     if layer.steps is None or layer.steps > MOST_STEPS:
         raise Refused(f"its number of steps is open, or above {MOST_STEPS}")
-    found = [_direction(layer, number, back) for number, back in enumerate(layer.directions)]
-    _finish(layer, found)
+    outputs = [_direction(layer, number, back) for number, back in enumerate(layer.directions)]
+    _declare_results(layer, outputs)
 
 
 def _direction(layer: Layer, direction: int, backward: bool) -> tuple[Val, list[Val]]:
-    """Return all hidden states (step, batch, size) and the last states of one direction."""
+    """Unroll one direction; return all hidden states (step, batch, size), and the last states.
+
+    The product of all inputs by W is one operation, from which each step takes its row.
+    """
     c = layer.c
     products = linear(c, layer.x, layer.w[direction], _input_bias(layer, direction))
     states = tuple(
@@ -124,7 +141,11 @@ def _direction(layer: Layer, direction: int, backward: bool) -> tuple[Val, list[
 
 
 def _input_bias(layer: Layer, direction: int) -> np.ndarray:
-    """Return the bias of the products of inputs; both biases where no gate separates them."""
+    """Return the bias to add to the product of the inputs: the sum of both biases.
+
+    In a GRU with linear_before_reset, the reset gate multiplies the recurrent bias of the last
+    gate, which is left out here.
+    """
     if layer.name == "GRU" and layer.c.attribute("linear_before_reset"):
         kept = layer.rb[direction].copy()
         kept[2 * layer.size :] = 0
@@ -133,7 +154,7 @@ def _input_bias(layer: Layer, direction: int) -> np.ndarray:
 
 
 def _parts(layer: Layer, x: Val, count: int) -> list[Val]:
-    """Return the parts of the gates."""
+    """Return ``count`` gates, which are equal parts of the last axis of ``x``."""
     results = [(x.element, (*x.dims[:-1], layer.size))] * count
     return layer.c.w.ops("split", results, x=x, split_sizes=[layer.size] * count, axis=-1)
 
@@ -146,7 +167,8 @@ def _rnn_step(layer: Layer, direction: int, row: Val, states: tuple[Val, ...]) -
 
 
 def _gru_step(layer: Layer, direction: int, row: Val, states: tuple[Val, ...]) -> tuple[Val, ...]:
-    """Return (1 - z) * n + z * h, with the reset gate before or after the product."""
+    """Return (1 - z) * n + z * h; the reset gate multiplies h, or with linear_before_reset the
+    product of h and R."""
     c, size, r = layer.c, layer.size, layer.r[direction]
     hidden = states[0]
     update_x, reset_x, new_x = _parts(layer, row, 3)
@@ -170,7 +192,10 @@ def _one_minus(c: Call, x: Val) -> Val:
 
 
 def _lstm_step(layer: Layer, direction: int, row: Val, states: tuple[Val, ...]) -> tuple[Val, ...]:
-    """Return the hidden state and the cell, with peepholes if there are any."""
+    """Return hidden state and cell: c' = f * c + i * g, h' = o * act(c').
+
+    Gates are in ONNX's order i, o, f, c. A peephole adds the weighted cell to a gate.
+    """
     c, (hidden, cell) = layer.c, states
     total = c.op("add", row, linear(c, hidden, layer.r[direction], None))
     gates = _parts(layer, total, 4)
@@ -193,7 +218,7 @@ def _lstm_step(layer: Layer, direction: int, row: Val, states: tuple[Val, ...]) 
 
 
 def _peeked(c: Call, gate: Val, cell: Val, weight: np.ndarray | None) -> Val:
-    """Return ``gate`` plus the weighted cell."""
+    """Return ``gate + weight * cell``, or ``gate`` without a peephole."""
     if weight is None:
         return gate
     return c.op("add", gate, c.op("mul", cell, c.constant(weight, cell.element, "peephole")))
@@ -202,14 +227,16 @@ def _peeked(c: Call, gate: Val, cell: Val, weight: np.ndarray | None) -> Val:
 STEPS: dict[str, Step] = {"RNN": _rnn_step, "GRU": _gru_step, "LSTM": _lstm_step}
 
 
-def _finish(layer: Layer, found: list[tuple[Val, list[Val]]]) -> None:
-    """Declare the results: all hidden states, and the last states, each with a dim of
-    directions."""
+def _declare_results(layer: Layer, outputs: list[tuple[Val, list[Val]]]) -> None:
+    """Declare the results of the node from the hidden states and last states of each direction.
+
+    They are (step, direction, batch, size) and (direction, batch, size), or batch first.
+    """
     c = layer.c
-    rows = _joined(c, [c.expand(whole, [1]) for whole, _ in found], 1)
+    rows = _joined(c, [c.expand(whole, [1]) for whole, _ in outputs], 1)
     lasts = [
-        _joined(c, [c.expand(states[number], [0]) for _, states in found], 0)
-        for number in range(len(found[0][1]))
+        _joined(c, [c.expand(states[number], [0]) for _, states in outputs], 0)
+        for number in range(len(outputs[0][1]))
     ]
     if layer.batch_first:
         rows = c.transpose(rows, [2, 0, 1, 3])
@@ -218,7 +245,7 @@ def _finish(layer: Layer, found: list[tuple[Val, list[Val]]]) -> None:
 
 
 def _joined(c: Call, values: list[Val], axis: int) -> Val:
-    """Return values joined along ``axis``."""
+    """Return values that have size 1 along ``axis``, concatenated along it."""
     if len(values) == 1:
         return values[0]
     dims = list(values[0].dims)
@@ -228,7 +255,8 @@ def _joined(c: Call, values: list[Val], axis: int) -> Val:
 
 
 def _fits(layer: Layer) -> bool:
-    """True if MIL's lstm computes the layer: no clip, no coupled gates, the usual activations."""
+    """True if MIL's lstm computes the layer: no clip, no coupled gates, no peepholes, the default
+    activations, and float32 before iOS 17."""
     usual = list(DEFAULTS["LSTM"]) * len(layer.directions)
     plain = layer.clip is None and not layer.c.attribute("input_forget")
     wide = layer.c.w.ios >= 17 or not layer.c.half
@@ -236,33 +264,19 @@ def _fits(layer: Layer) -> bool:
 
 
 def _reordered(array: np.ndarray) -> np.ndarray:
-    """Return gates in MIL's order, input, forget, output, cell, from ONNX's i, o, f, c."""
+    """Return the gates of a weight, along axis 0, in MIL's order i, f, o, c; ONNX has
+    i, o, f, c.
+    """
     entry, output, forget, cell = np.split(array, 4)
     return np.concatenate([entry, forget, output, cell])
 
 
 def _lstm(layer: Layer) -> None:
-    """Write one lstm for all directions."""
+    """Write one lstm for all directions. MIL joins directions along the last axis, so its results
+    are split again."""
     c, kind = layer.c, layer.x.element
-    weights: dict[str, Any] = {}
-    for number, suffix in enumerate(("", "_back")[: len(layer.directions)]):
-        bias = _reordered(layer.wb[number] + layer.rb[number])
-        for name, array in (
-            (f"weight_ih{suffix}", _reordered(layer.w[number])),
-            (f"weight_hh{suffix}", _reordered(layer.r[number])),
-            (f"bias{suffix}", bias),
-        ):
-            weights[name] = c.constant(array, kind, name)
     count = len(layer.directions)
-    states = []
-    for index in (5, 6):
-        each = [layer.initial(index, number) for number in range(count)]
-        dims = (layer.batch, count * layer.size)
-        states.append(
-            each[0]
-            if count == 1
-            else c.w.op("concat", kind, dims, values=each, axis=1, interleave=False)
-        )
+    weights = _lstm_weights(layer)
     more: dict[str, Any] = {
         "direction": c.attribute("direction"),
         "output_sequence": True,
@@ -279,17 +293,41 @@ def _lstm(layer: Layer) -> None:
         results,
         name=label,
         x=layer.x,
-        initial_h=states[0],
-        initial_c=states[1],
+        initial_h=_initial_of_all(layer, 5),
+        initial_c=_initial_of_all(layer, 6),
         **weights,
         **more,
     )
-    found = []
+    outputs = []
     for number in range(count):
         columns = np.arange(number * layer.size, (number + 1) * layer.size)
         parts = [
             each if count == 1 else take(c, each, columns, each.rank - 1)
             for each in (rows, hidden, cell)
         ]
-        found.append((parts[0], parts[1:]))
-    _finish(layer, found)
+        outputs.append((parts[0], parts[1:]))
+    _declare_results(layer, outputs)
+
+
+def _lstm_weights(layer: Layer) -> dict[str, Any]:
+    """Return the weights and biases of all directions by MIL's names, gates in MIL's order."""
+    weights: dict[str, Any] = {}
+    for number, suffix in enumerate(("", "_back")[: len(layer.directions)]):
+        for name, array in (
+            (f"weight_ih{suffix}", layer.w[number]),
+            (f"weight_hh{suffix}", layer.r[number]),
+            (f"bias{suffix}", layer.wb[number] + layer.rb[number]),
+        ):
+            weights[name] = layer.c.constant(_reordered(array), layer.x.element, name)
+    return weights
+
+
+def _initial_of_all(layer: Layer, index: int) -> Val:
+    """Return the initial states in input ``index``, (batch, directions * size)."""
+    count = len(layer.directions)
+    states = [layer.initial(index, number) for number in range(count)]
+    if count == 1:
+        return states[0]
+    dims = (layer.batch, count * layer.size)
+    kind = layer.x.element
+    return layer.c.w.op("concat", kind, dims, values=states, axis=1, interleave=False)

@@ -1,4 +1,4 @@
-"""Reductions, softmax, sums along an axis, and orders."""
+"""Rows for reductions, softmax, cumulative sums and products, argmax and topk."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ REDUCTIONS = {
     "ReduceSumSquare": "reduce_sum_square",
 }
 OF_FLOATS = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
-"""Reductions that ONNX computes inexactly on integers."""
+"""Reductions whose exact result is no integer, so that ONNX rounds it for integer operands."""
 OF_ONE = {
     "ReduceL1": ("abs",),
     "ReduceL2": ("abs",),
     "ReduceLogSum": ("log",),
     "ReduceSumSquare": ("square",),
 }
-"""What a reduction over no axis computes of each element; nothing for the others."""
+"""What a reduction over no axis does to each element; a reduction that is not listed does nothing.
+"""
 
 
 @writes(*REDUCTIONS)
 def reduction(c: Call) -> None:
-    """Write a reduction over constant axes, all by default.
+    """Write a reduction over constant axes, by default over all.
 
-    Without any axis, as for a scalar, each element is reduced alone.
+    With no axis, as for a scalar, each element is a group of its own. Bools are reduced as int32.
     """
     name = c.node.op_type
     x = c.x()
@@ -56,7 +57,7 @@ def reduction(c: Call) -> None:
 
 
 def _axes(c: Call, rank: int) -> list[int]:
-    """Return the axes of a reduction, from attribute or input; [] if it reduces no axis."""
+    """Return the axes of a reduction of ``rank`` axes, from attribute or input; may be empty."""
     axes = c.attribute("axes") if "axes" in c.node.attributes else c.fixed_ints(1, "axes")
     if not axes:
         return [] if c.attribute("noop_with_empty_axes") else list(range(rank))
@@ -64,13 +65,13 @@ def _axes(c: Call, rank: int) -> list[int]:
 
 
 def _reduced(c: Call, x: Val, axes: list[int]) -> Val:
-    """Return the reduction over ``axes``, of which there is at least one."""
+    """Return the node's reduction of ``x`` over ``axes``, which are not empty."""
     keep = bool(c.attribute("keepdims"))
     return c.reduce(REDUCTIONS[c.node.op_type], x, axes, keep=keep)
 
 
 def _of_elements(c: Call, x: Val) -> Val:
-    """Return what the reduction over no axis computes of each element."""
+    """Return the node's reduction of ``x`` over no axis, which applies to each element alone."""
     for op_type in OF_ONE.get(c.node.op_type, ()):
         x = (
             c.w.op("log", x.element, x.dims, x=x, epsilon=0.0)
@@ -132,7 +133,10 @@ def hardmax(c: Call) -> None:
 
 
 def _first(c: Call, op_type: str, x: Val, axis: int, *, keep: bool) -> Val:
-    """Return the place of the first extreme element along ``axis``."""
+    """Return the index of the first extreme element along ``axis`` as int32.
+
+    ``op_type`` is reduce_argmax or reduce_argmin; ``keep`` leaves a dim of 1.
+    """
     dims = tuple(
         1 if place == axis else size for place, size in enumerate(x.dims) if keep or place != axis
     )
@@ -177,7 +181,7 @@ MOST_FACTORS = 64
 
 @writes("CumProd")
 def cumulative_product(c: Call) -> None:
-    """Write one product for each element along a constant axis."""
+    """Split the axis into its elements and write a product for each of them."""
     c.refuse_narrow("a product")
     x, axes = c.x(), c.fixed_ints(1, "axis")
     assert axes is not None

@@ -1,4 +1,7 @@
-"""RoiAlign: samples of regions at computed points."""
+"""Row for RoiAlign: each region is sampled at a grid of points and averaged.
+
+A region is (x0, y0, x1, y1) in a feature map, and has the index of its image in the batch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from smelt.targets.coreml.writer import Refused, Val
 
 @writes("RoiAlign")
 def roi_align(c: Call) -> None:
-    """Write averages of samples of the image of each region; points are computed in float32."""
+    """Write bilinear samples, ``sampling_ratio`` squared for each element, then their averages.
+
+    Coordinates are computed in float32.
+    """
     x = c.x()
     ratio = int(c.attribute("sampling_ratio"))
     height, width = x.dims[2], x.dims[3]
@@ -44,7 +50,7 @@ def roi_align(c: Call) -> None:
 
 
 def _images(c: Call, x: Val) -> Val:
-    """Return the image of each region."""
+    """Return the image of each region, (regions, channels, height, width)."""
     indices = c.x(2, Element.INT32)
     more: dict[str, Any] = {"validate_indices": False} if c.w.ios >= 17 else {}
     dims = (indices.dims[0], *x.dims[1:])
@@ -52,7 +58,11 @@ def _images(c: Call, x: Val) -> Val:
 
 
 def _points(c: Call, first: int, count: int, ratio: int) -> Val:
-    """Return the coordinates of all samples of each region along one axis of the image."""
+    """Return the sample coordinates along one axis in pixels, (regions, count * ratio).
+
+    ``first`` is the column of the region's start: 0 for x, 1 for y. Sample k is at
+    ``start + length * (k + 0.5) / (count * ratio)``.
+    """
     regions = c.x(1, Element.FLOAT32)
     dims = (regions.dims[0], 1)
     corners = c.w.ops("split", [(Element.FLOAT32, dims)] * 4, x=regions, num_splits=4, axis=1)
@@ -68,7 +78,11 @@ def _points(c: Call, first: int, count: int, ratio: int) -> Val:
 
 
 def _sampled(c: Call, images: Val, rows: Val, columns: Val, sizes: tuple[int, int]) -> Val:
-    """Return the image of each region at all pairs of rows and columns; 0 far outside of it."""
+    """Return each image sampled at all pairs of ``rows`` and ``columns``, bilinearly.
+
+    Points are clamped to the image. Those more than one pixel outside give 0, as in ONNX.
+    ``sizes`` are height and width.
+    """
     count = rows.dims[1], columns.dims[1]
     zeros = c.w.constant(np.zeros((1, *(each or 0 for each in count), 1), np.float32))
     grid, inside = [], []

@@ -1,7 +1,7 @@
-"""Resize to constant sizes: one operation for images, else a gather or a sum of gathers an axis.
+"""Row for Resize to constant sizes: one MIL operation, or for each axis a weighted sum of gathers.
 
-A product by a matrix of weights would multiply each row by every element, so one infinite element
-would make the whole row NaN.
+A product by a matrix of weights is not used: it multiplies elements by 0, so one infinite element
+would make a whole row NaN.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ NATIVE = {
     "half_pixel_symmetric": "UNALIGN_CORNERS",
     "pytorch_half_pixel": "UNALIGN_CORNERS",
 }
-"""The sampling mode of resize_bilinear for the points of ONNX, where sizes imply the scale."""
+"""The sampling mode of resize_bilinear that has the sample points of an ONNX coordinate mode.
+
+It holds if the scale is the ratio of the sizes."""
 
 
 @writes("Resize")
 def resize(c: Call) -> None:
-    """Write resize_bilinear or upsample_nearest_neighbor if it has the points of all resized axes,
-    else a step an axis.
+    """Write resize_bilinear or upsample_nearest_neighbor if it has the same sample points, else
+    resample axis by axis.
 
-    Axes of open sizes must stay as they are.
+    Raises Refused if an axis of open size is resized.
     """
     x, dims = c.x(), c.out_dims()
     steps: dict[int, Sampling] = {}
@@ -77,8 +79,11 @@ def resize(c: Call) -> None:
 
 
 def _axes(c: Call, x: Val) -> list[tuple[int, float | None, float, float]]:
-    """Return the axes that may change, each with its scale and its region; None for the scale
-    that the sizes imply."""
+    """Return ``(axis, scale, start, end)`` for each axis that may change.
+
+    The scale is None if it is the ratio of the sizes. ``start`` and ``end`` are the crop region, in
+    parts of the axis; 0 and 1 without a crop.
+    """
     listed = c.attribute("axes")
     axes = [axis % x.rank for axis in listed] if listed is not None else list(range(x.rank))
     scales, roi = c.array(2), c.array(1)
@@ -100,9 +105,9 @@ def _axes(c: Call, x: Val) -> list[tuple[int, float | None, float, float]]:
 
 
 def _refuse_fractional_corners(sampling: Sampling, size: int, count: int) -> None:
-    """Raise Refused for aligned corners and a scale that gives a fraction of a row.
+    """Raise Refused if corners are aligned, and ``scale * size`` is not the whole number ``count``.
 
-    ONNX's reference counts the fraction, and ONNX Runtime and Core ML count whole rows.
+    ONNX's reference then aligns with the fractional size, ONNX Runtime and Core ML with ``count``.
     """
     if sampling.coordinates != "align_corners" or sampling.scale is None:
         return
@@ -125,7 +130,7 @@ def _native(x: Val, dims: Sequence[int | None], steps: dict[int, Sampling]) -> s
 
 
 def _native_mode(sampling: Sampling, size: int | None, count: int | None) -> str | None:
-    """Return the sampling mode of resize_bilinear for one axis; None if it lacks the points."""
+    """Return the sampling mode of resize_bilinear for one axis; None if it has other points."""
     if sampling.mode != "linear" or size is None or count is None:
         return None
     if sampling.antialias and count < size:
@@ -155,18 +160,18 @@ def _factors(x: Val, dims: Sequence[int | None], steps: dict[int, Sampling]) -> 
 
 
 def _ratio(c: Call, x: Val, axes: Sequence[int]) -> float | None:
-    """Return the common scale of a policy that keeps the aspect ratio; None for plain sizes."""
+    """Return the scale of all axes if the node keeps the aspect ratio, None if it does not."""
     policy = c.node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         return None
-    wanted = c.fixed_ints(3, "sizes")
-    assert wanted is not None
-    ratios = [size / (x.dims[each] or 1) for size, each in zip(wanted, axes, strict=True)]
+    sizes = c.fixed_ints(3, "sizes")
+    assert sizes is not None
+    ratios = [size / (x.dims[axis] or 1) for size, axis in zip(sizes, axes, strict=True)]
     return min(ratios) if policy == "not_larger" else max(ratios)
 
 
 def _sampling(c: Call, scale: float | None, start: float, end: float) -> Sampling:
-    """Return the sampling that the attributes ask for."""
+    """Return the attributes of the node as a ``Sampling`` for one axis."""
     return Sampling(
         mode=c.attribute("mode"),
         coordinates=c.attribute("coordinate_transformation_mode"),
@@ -182,26 +187,33 @@ def _sampling(c: Call, scale: float | None, start: float, end: float) -> Samplin
 
 
 def _resampled(c: Call, x: Val, axis: int, count: int, sampling: Sampling) -> Val:
-    """Return ``x`` with ``count`` rows along ``axis``."""
+    """Return ``x`` resampled to ``count`` elements along ``axis``.
+
+    A point outside of a crop region gives the extrapolation value.
+    """
     size = x.dims[axis]
     assert size is not None
-    found = taps(sampling, size, count)
-    if sampling.mode == "nearest" and not found.outside.any():
-        return take(c, x, found.rows[:, 0], axis)
+    points = taps(sampling, size, count)
+    if sampling.mode == "nearest" and not points.outside.any():
+        return take(c, x, points.rows[:, 0], axis)
     if not x.is_float:
         raise Refused("interpolated integers are rounded by ONNX Runtime only", "cast to float32")
-    result = _weighted(c, x, axis, found)
-    if not found.outside.any():
+    result = _weighted(c, x, axis, points)
+    if not points.outside.any():
         return result
-    outside = c.w.constant(_column(found.outside, x.rank - axis))
+    outside = c.w.constant(_column(points.outside, x.rank - axis))
     return c.select(outside, sampling.extrapolation, result, x.element)
 
 
-def _weighted(c: Call, x: Val, axis: int, found: Taps) -> Val:
-    """Return the sum over all taps of gathered rows times their weights."""
-    count, width = found.rows.shape
-    rows = take(c, x, found.rows.T.reshape(-1), axis)
-    weights = _column(found.weights.T.reshape(-1), x.rank - axis).astype(np.float32)
+def _weighted(c: Call, x: Val, axis: int, points: Taps) -> Val:
+    """Return ``sum_k x[rows[:, k]] * weights[:, k]`` along ``axis``.
+
+    ``points.rows`` has the indices that each element of the result reads, (count, width). One
+    gather reads all of them.
+    """
+    count, width = points.rows.shape
+    rows = take(c, x, points.rows.T.reshape(-1), axis)
+    weights = _column(points.weights.T.reshape(-1), x.rank - axis).astype(np.float32)
     scaled = c.op("mul", rows, c.constant(weights, x.element, "weights"))
     if width == 1:
         return scaled
@@ -214,5 +226,5 @@ def _weighted(c: Call, x: Val, axis: int, found: Taps) -> Val:
 
 
 def _column(array: np.ndarray, rank: int) -> np.ndarray:
-    """Return a vector along the first of ``rank`` axes."""
+    """Return the vector ``array`` along the first of ``rank`` axes; the others have size 1."""
     return array.reshape([-1] + [1] * (rank - 1))

@@ -1,4 +1,4 @@
-"""RotaryEmbedding: pairs of elements are turned by an angle that depends on the position."""
+"""Row for RotaryEmbedding: rotate pairs of elements by an angle that depends on the position."""
 
 from __future__ import annotations
 
@@ -6,45 +6,46 @@ from typing import Any
 
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.registry import writes
-from smelt.targets.coreml.rows.indexing import guarded
+from smelt.targets.coreml.rows.indexing import indices_from_zero
 from smelt.targets.coreml.writer import Refused, Val
 
 
 @writes("RotaryEmbedding")
 def rotary_embedding(c: Call) -> None:
-    """Write products of the halves of each head by cosines and sines.
+    """Write (cos * a - sin * b, sin * a + cos * b) for each pair (a, b) of elements of a head.
 
-    The operand is (batch, head, position, element), or (batch, position, heads * elements), which
+    The pairs are the two halves of the rotated elements, or if interleaved their neighbours. The
+    operand is (batch, head, position, element), or (batch, position, heads * elements), which
     becomes (batch, position, head, element).
     """
-    given = c.x()
-    x = given if given.rank == 4 else _heads(c, given)
+    operand = c.x()
+    x = operand if operand.rank == 4 else _heads(c, operand)
     size = x.dims[3]
-    turned = int(c.attribute("rotary_embedding_dim") or 0) or size
-    if size is None or turned is None or turned % 2:
-        raise Refused("the size of its heads is open, or an odd number of elements turns")
-    cosine, sine = (_angles(c, index, 1 if given.rank == 4 else 2) for index in (1, 2))
+    rotated = int(c.attribute("rotary_embedding_dim") or 0) or size
+    if size is None or rotated is None or rotated % 2:
+        raise Refused("the size of its heads is open, or the number of rotated elements is odd")
+    cosine, sine = (_angles(c, index, 1 if operand.rank == 4 else 2) for index in (1, 2))
     step = 2 if c.attribute("interleaved") else 1
-    starts = (0, 1) if step == 2 else (0, turned // 2)
-    first, second = (_part(c, x, start, turned // 2, step) for start in starts)
+    starts = (0, 1) if step == 2 else (0, rotated // 2)
+    first, second = (_part(c, x, start, rotated // 2, step) for start in starts)
     real = c.op("sub", c.op("mul", cosine, first), c.op("mul", sine, second))
     imaginary = c.op("add", c.op("mul", sine, first), c.op("mul", cosine, second))
     result = _pairs(c, real, imaginary) if step == 2 else _joined(c, real, imaginary)
-    if turned < size:
-        rest = _part(c, x, turned, size - turned, 1)
+    if rotated < size:
+        rest = _part(c, x, rotated, size - rotated, 1)
         result = _joined(c, result, rest)
-    c.done(result if given.rank == 4 else _reshaped(c, result, given))
+    c.done(result if operand.rank == 4 else _reshaped(c, result, operand))
 
 
 def _joined(c: Call, first: Val, second: Val) -> Val:
-    """Return two values joined along the elements of a head."""
+    """Return two values concatenated along the elements of a head, the last axis."""
     size = (first.dims[3] or 0) + (second.dims[3] or 0)
     dims, values = (*first.dims[:3], size), [first, second]
     return c.w.op("concat", first.element, dims, values=values, axis=3, interleave=False)
 
 
 def _pairs(c: Call, first: Val, second: Val) -> Val:
-    """Return the elements of two values in turn."""
+    """Return two values interleaved along the elements of a head: a0, b0, a1, b1, ..."""
     count = first.dims[3] or 0
     values = [c.expand(each, [4]) for each in (first, second)]
     dims = (*first.dims, 2)
@@ -55,7 +56,7 @@ def _pairs(c: Call, first: Val, second: Val) -> Val:
 
 
 def _heads(c: Call, x: Val) -> Val:
-    """Return ``x`` with a dim of heads."""
+    """Return (batch, position, heads * elements) as (batch, position, head, element)."""
     count, width = int(c.attribute("num_heads") or 0), x.dims[2]
     if not count or width is None:
         raise Refused("its number of heads is open")
@@ -70,10 +71,13 @@ def _reshaped(c: Call, x: Val, like: Val) -> Val:
 
 
 def _angles(c: Call, index: int, axis: int) -> Val:
-    """Return cosines or sines by batch and position, with a dim for the heads at ``axis``."""
+    """Return the cosines or sines in input ``index``, with an axis of size 1 for the heads.
+
+    They are (batch, position, pair), or a table by position, from which input 3 selects rows.
+    """
     table = c.x(index)
     if c.has(3):
-        places = guarded(c, 3, c.size(table, 0))
+        places = indices_from_zero(c, 3, c.size(table, 0))
         more: dict[str, Any] = {"validate_indices": False} if c.w.ios >= 17 else {}
         dims = (*places.dims, *table.dims[1:])
         table = c.w.op(
@@ -90,7 +94,7 @@ def _angles(c: Call, index: int, axis: int) -> Val:
 
 
 def _part(c: Call, x: Val, start: int, count: int, step: int) -> Val:
-    """Return ``count`` elements of each head from ``start`` on, each ``step``-th."""
+    """Return ``count`` elements of each head from ``start`` on, with stride ``step``."""
     return c.w.op(
         "slice_by_index",
         x.element,

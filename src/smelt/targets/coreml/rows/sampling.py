@@ -1,4 +1,4 @@
-"""GridSample and TensorScatter."""
+"""Rows for GridSample and TensorScatter."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ PADDING = {"zeros": "constant", "border": "border", "reflection": "reflection"}
 
 @writes("GridSample")
 def grid_sample(c: Call) -> None:
-    """Write resample of images, by coordinates from -1 to 1; in float32, since float16 would move
-    them by an eighth of a pixel of 512."""
+    """Write resample of images at coordinates from -1 to 1.
+
+    The coordinates are float32: rounded to float16, they would be off by up to 1/8 pixel of 512.
+    """
     x, mode = c.x(), c.attribute("mode")
     if x.rank != 4 or mode not in MODES:
         raise Refused("Core ML resamples images, bilinear or nearest")
@@ -40,7 +42,11 @@ def grid_sample(c: Call) -> None:
 
 @writes("TensorScatter")
 def tensor_scatter(c: Call) -> None:
-    """Write a choice between the cache and the updates, gathered along the axis of the cache."""
+    """Write the cache with the updates at positions ``start`` to ``start + count - 1`` of the axis.
+
+    Each position p of the cache reads update ``p - start`` (modulo the size if circular), and a
+    selection keeps the cache where that is not an index of the updates.
+    """
     cache, updates = c.x(0), c.x(1)
     axis = int(c.attribute("axis")) % cache.rank
     size, count = cache.dims[axis], updates.dims[axis]
@@ -76,6 +82,6 @@ def tensor_scatter(c: Call) -> None:
 
 
 def _tiled(c: Call, x: Val, dims: Dims) -> Val:
-    """Return ``x`` repeated to ``dims`` of known sizes."""
-    counts = [1 if now == then else then or 1 for now, then in zip(x.dims, dims, strict=True)]
+    """Return ``x``, with size 1 or that of ``dims`` along each axis, repeated to ``dims``."""
+    counts = [1 if old == new else new or 1 for old, new in zip(x.dims, dims, strict=True)]
     return c.w.op("tile", x.element, dims, x=x, reps=counts)

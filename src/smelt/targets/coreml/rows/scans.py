@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
@@ -139,7 +139,7 @@ def _size_outside(c: Call, size: int | ir.SymbolicDim) -> int | Val:
 def _row(c: Call, source: Val, number: Val, axis: int) -> Val:
     """Return row ``number`` of ``source`` along ``axis``."""
     dims = (*source.dims[:axis], *source.dims[axis + 1 :])
-    more = {"validate_indices": False} if c.w.ios >= 17 else {}
+    more: dict[str, Any] = {"validate_indices": False} if c.w.ios >= 17 else {}
     numbers = c.cast(source, Element.INT32) if source.element == Element.BOOL else source
     row = c.w.op(
         "gather", numbers.element, dims, x=numbers, indices=number, axis=axis, batch_dims=0, **more
@@ -149,7 +149,7 @@ def _row(c: Call, source: Val, number: Val, axis: int) -> Val:
 
 def _with_row(c: Call, table: Val, number: Val, row: Val) -> Val:
     """Return ``table`` with ``row`` at ``number``."""
-    more = {"validate_indices": False} if c.w.ios >= 17 else {}
+    more: dict[str, Any] = {"validate_indices": False} if c.w.ios >= 17 else {}
     return c.w.op(
         "scatter",
         table.element,

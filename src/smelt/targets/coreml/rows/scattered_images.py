@@ -1,4 +1,4 @@
-"""Col2Im and MaxUnpool: images into which values are scattered."""
+"""Rows for Col2Im and MaxUnpool, which scatter values into an image of zeros."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from smelt.targets.coreml.writer import Refused
 
 @writes("Col2Im")
 def columns_to_image(c: Call) -> None:
-    """Write a scatter that adds all elements of the blocks to the places that they cover."""
+    """Write a scatter that adds each element of each block to the pixel at its place.
+
+    The operand is (batch, channels * block elements, blocks).
+    """
     x = c.x()
     image, block = c.fixed_ints(1, "image sizes"), c.fixed_ints(2, "block sizes")
     batch, rows, columns = x.dims
@@ -45,9 +48,10 @@ def columns_to_image(c: Call) -> None:
 
 
 def _covered_places(c: Call, image: list[int], block: list[int]) -> np.ndarray:
-    """Return the place in the image of each element of each block; -1 in the padding.
+    """Return the flat index of the pixel of each block element, (block elements, blocks).
 
-    The elements of a block are the rows, the blocks are the columns.
+    It is -1 in the padding. Along one axis, element e of block b is at
+    ``e * dilation + b * stride - pad``.
     """
     rank = len(image)
     dilations = c.attribute("dilations") or [1] * rank
@@ -68,7 +72,7 @@ def _covered_places(c: Call, image: list[int], block: list[int]) -> np.ndarray:
 
 @writes("MaxUnpool")
 def max_unpool(c: Call) -> None:
-    """Write a scatter of the maxima to their places in the flat result."""
+    """Write a scatter of the maxima to their flat indices in the result."""
     x, dims = c.x(), c.out_dims()
     if None in dims or None in x.dims:
         raise Refused("it has open sizes")
@@ -94,7 +98,7 @@ def max_unpool(c: Call) -> None:
 
 
 def _inferred_sizes(c: Call, sizes: list[int]) -> list[int]:
-    """Return the sizes of the image whose pooling gives images of ``sizes``."""
+    """Return the sizes of the image whose pooling, with the node's window, gives ``sizes``."""
     rank = len(sizes)
     kernel = c.attribute("kernel_shape")
     strides = c.attribute("strides") or [1] * rank

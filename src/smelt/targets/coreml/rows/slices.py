@@ -1,9 +1,9 @@
-"""Slice."""
+"""Row for Slice, and ``take``, which other rows use."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,18 @@ from smelt.targets.coreml.writer import Refused, Val
 
 FAR = 2**31 - 2
 """Starts and ends beyond it mean the end of the axis, whatever its size."""
+
+
+class Range(NamedTuple):
+    """The slice of one axis; a mask makes MIL ignore ``begin`` or ``end`` and use the
+    whole axis.
+    """
+
+    begin: int | Val = 0
+    end: int | Val = 0
+    step: int = 1
+    begin_mask: bool = True
+    end_mask: bool = True
 
 
 @writes("Slice")
@@ -30,7 +42,7 @@ def slices(c: Call) -> None:
         return
     axes = [axis % x.rank for axis in (axes if axes is not None else range(len(starts)))]
     steps = steps or [1] * len(axes)
-    ranges: dict[int, tuple[int | Val, int | Val, int, bool, bool]] = {}
+    ranges: dict[int, Range] = {}
     reversed_axes = []
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         size = x.dims[axis]
@@ -46,22 +58,24 @@ def slices(c: Call) -> None:
             reversed_axes.append(axis)
             places = range(size - 1 - places[0], size - places[-1], -step)
         first, last = places[0], places[-1] + 1
-        ranges[axis] = first, last, abs(step), first == 0, last == size
+        ranges[axis] = Range(first, last, abs(step), first == 0, last == size)
     if reversed_axes:
         x = c.w.op("reverse", x.element, x.dims, x=x, axes=sorted(reversed_axes))
     _write(c, x, ranges)
 
 
-def _open_range(
-    c: Call, x: Val, axis: int, start: int, end: int, step: int
-) -> tuple[int | Val, int | Val, int, bool, bool]:
-    """Return begin, end, step and masks on an axis of open size; ends beyond it are clamped."""
-    dim = _name(c, axis)
+def _open_range(c: Call, x: Val, axis: int, start: int, end: int, step: int) -> Range:
+    """Return the slice of an axis of open size.
+
+    ONNX clamps starts and ends to the size. That is computed in each run, unless the least size of
+    the axis is large enough. Raises Refused if the slice is empty at the least size.
+    """
+    dim = _symbol(c, axis)
     low = c.facts.lower_bounds.get(dim, 1)
     if step < 0:
         if (start != -1 and start < FAR) or end > -FAR:
             raise Refused("a negative step on a part of an axis of open size")
-        return 0, 0, -step, True, True
+        return Range(step=-step)
     size = None
     first: int | Val = start
     last: int | Val = end
@@ -83,24 +97,21 @@ def _open_range(
             f"a dimension of its result is 0 where {dim} is {low}",
             f"raise the least size: --dim {dim}={least}..N",
         )
-    return 0 if to_start else first, 0 if to_end else last, step, to_start, to_end
+    return Range(0 if to_start else first, 0 if to_end else last, step, to_start, to_end)
 
 
-def _name(c: Call, axis: int) -> str:
-    """Return the symbol that is the size of an open axis of the operand."""
+def _symbol(c: Call, axis: int) -> str:
+    """Return the symbolic size of an axis of the operand as text."""
     value = c.input(0)
     assert value is not None
     assert value.shape is not None
     return str(value.shape[axis])
 
 
-def _write(
-    c: Call, x: Val, ranges: dict[int, tuple[int | Val, int | Val, int, bool, bool]]
-) -> None:
-    """Write slice_by_index; axes that ``ranges`` lacks stay whole."""
-    whole = (0, 0, 1, True, True)
-    columns = [ranges.get(axis, whole) for axis in range(x.rank)]
-    if all(step == 1 and low and high for _, _, step, low, high in columns):
+def _write(c: Call, x: Val, ranges: dict[int, Range]) -> None:
+    """Write slice_by_index with a range by axis; an axis that ``ranges`` lacks stays whole."""
+    columns = [ranges.get(axis, Range()) for axis in range(x.rank)]
+    if all(each.step == 1 and each.begin_mask and each.end_mask for each in columns):
         c.done(x)
         return
     begin, end, step, low, high = (list(each) for each in zip(*columns, strict=True))
@@ -126,16 +137,17 @@ def _computed(c: Call, x: Val, axes: Sequence[int] | None, steps: Sequence[int] 
     axes = [axis % x.rank for axis in (axes if axes is not None else range(count))]
     if steps is not None and any(step < 1 for step in steps):
         raise Refused("a negative step with computed starts")
-    ranges: dict[int, tuple[int | Val, int | Val, int, bool, bool]] = {}
+    ranges: dict[int, Range] = {}
     for number, axis in enumerate(axes):
         size = c.size(x, axis)
         begin, end = (_clamped(c, c.element_of(each, number), size) for each in (starts, ends))
-        ranges[axis] = begin, end, 1 if steps is None else steps[number], False, False
+        step = 1 if steps is None else steps[number]
+        ranges[axis] = Range(begin, end, step, begin_mask=False, end_mask=False)
     _write(c, x, ranges)
 
 
 def _places(c: Call, index: int) -> Val:
-    """Return starts or ends as int32; constants beyond it are beyond every size."""
+    """Return the starts or ends in input ``index`` as int32; constants are clamped to ``FAR``."""
     array = c.array(index)
     if array is None:
         return c.x(index, Element.INT32)
@@ -143,14 +155,19 @@ def _places(c: Call, index: int) -> Val:
 
 
 def _clamped(c: Call, place: Val, size: Val) -> Val:
-    """Return a place on an axis, from the end if it is negative, clamped to 0 and the size."""
+    """Return ``place``, plus ``size`` if it is negative, clamped to the range from 0 to
+    ``size``.
+    """
     negative = c.op("less", place, 0, element=Element.BOOL)
     from_start = c.select(negative, c.op("add", place, size), place, Element.INT32)
     return c.op("minimum", c.op("maximum", from_start, 0), size)
 
 
 def take(c: Call, x: Val, places: np.ndarray, axis: int) -> Val:
-    """Return the elements at constant ``places`` along ``axis``; bools as integers."""
+    """Return the elements of ``x`` at constant ``places`` along ``axis``, as a gather.
+
+    The axis is replaced by those of ``places``; a scalar removes it.
+    """
     kind = x.element
     source = c.cast(x, Element.INT32) if kind == Element.BOOL else x
     dims = (*x.dims[:axis], *places.shape, *x.dims[axis + 1 :])

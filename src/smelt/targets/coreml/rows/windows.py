@@ -1,5 +1,7 @@
-"""Convolutions. Pads of ONNX list all starts, then all ends; those of MIL a pair an
-axis."""
+"""Rows for convolutions, and ``Window``, the attributes of convolutions and poolings.
+
+ONNX lists the pads of all starts, then of all ends. MIL lists start and end of each axis.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,13 @@ SAME_PADS = {"SAME_UPPER": "same", "SAME_LOWER": "same_lower"}
 
 
 class Window:
-    """The attributes of a convolution or pooling over ``kernel`` sizes of the last dims.
+    """The attributes of a convolution or pooling; each list has one entry for a spatial axis.
 
-    ``beyond`` is the part of the pads after each axis that only ceil_mode adds.
+    ``before`` and ``after`` are the pads; ``beyond`` is the part of ``after`` that ceil_mode adds.
     """
 
     def __init__(self, c: Call, kernel: Sequence[int]) -> None:
+        """Read the attributes of the node; raises Refused for negative pads."""
         self.kernel = list(kernel)
         count = len(self.kernel)
         self.strides = list(c.attribute("strides") or [1] * count)
@@ -35,7 +38,11 @@ class Window:
         self.beyond = [0] * count
 
     def resolve_auto(self, sizes: Sequence[int | None]) -> str:
-        """Return MIL's pad type; with known sizes, the pads of SAME are computed here."""
+        """Return MIL's pad_type for the spatial ``sizes`` of the operand.
+
+        With known sizes, auto_pad SAME becomes explicit pads: in total
+        ``(ceil(size / stride) - 1) * stride + extent - size``.
+        """
         if self.auto not in SAME_PADS:
             return "custom" if any(self.before + self.after) else "valid"
         if None in sizes:
@@ -53,7 +60,7 @@ class Window:
         return "custom"
 
     def interleaved(self) -> list[int]:
-        """Return the pads as MIL lists them."""
+        """Return the pads as MIL lists them: start and end of each axis."""
         return [each for pair in zip(self.before, self.after, strict=True) for each in pair]
 
     def pads(self, kind: str) -> list[int]:
@@ -63,11 +70,11 @@ class Window:
 
 @writes("Conv")
 def convolution(c: Call) -> None:
-    """Write conv; weights that are computed must not be dilated."""
+    """Write conv; raises Refused for a computed weight with dilations. A computed bias is added."""
     x = c.x(0)
     kernel = c.dims(c.input(1))[2:]
     if x.rank not in (3, 4, 5):
-        raise Refused(f"it has {x.rank - 2} spatial dims; Core ML takes 1, 2 or 3")
+        raise Refused(f"it has {x.rank - 2} spatial dims; Core ML convolves 1, 2 or 3")
     known = [size for size in kernel if size is not None]
     if len(known) < len(kernel):
         raise Refused("the sizes of its kernel are open")
@@ -93,12 +100,16 @@ def convolution(c: Call) -> None:
 
 @writes("ConvTranspose")
 def conv_transpose(c: Call) -> None:
-    """Write conv_transpose with pads that give the sizes of ONNX; added rows hold the bias only."""
+    """Write conv_transpose with pads that give the sizes of ONNX.
+
+    If the result is larger than the windows reach, rows of 0 are added at its end; the bias is then
+    added after them.
+    """
     x, weight = c.x(0), c.dims(c.input(1))
     if None in weight or not c.is_weight(1):
         raise Refused("its weight is computed; Core ML needs a constant")
     if x.rank not in (3, 4, 5):
-        raise Refused(f"it has {x.rank - 2} spatial dims; Core ML takes 1, 2 or 3")
+        raise Refused(f"it has {x.rank - 2} spatial dims; Core ML convolves 1, 2 or 3")
     sizes = [size or 0 for size in weight]
     window = Window(c, sizes[2:])
     added = _transposed_pads(c, window, x)
@@ -134,23 +145,26 @@ def conv_transpose(c: Call) -> None:
 
 
 def _transposed_pads(c: Call, window: Window, x: Val) -> list[int]:
-    """Set the pads of ``window`` for output_padding, output_shape and auto_pad; return the rows to
-    add at the end of each axis."""
+    """Set the pads of ``window`` for output_padding, output_shape and auto_pad.
+
+    Return, for each axis, how many rows are missing at the end. With an output size, the total pad
+    is ``stride * (size - 1) + output_padding + extent - output size``.
+    """
     count = len(window.kernel)
     extra = list(c.attribute("output_padding") or [0] * count)
-    wanted = c.attribute("output_shape")
-    if wanted is None and window.auto in SAME_PADS:
-        wanted = [
+    out_sizes = c.attribute("output_shape")
+    if out_sizes is None and window.auto in SAME_PADS:
+        out_sizes = [
             None if size is None else size * s
             for size, s in zip(x.dims[2:], window.strides, strict=True)
         ]
     added = []
     for axis in range(count):
         size, extent = x.dims[2 + axis], (window.kernel[axis] - 1) * window.dilations[axis] + 1
-        if wanted is not None:
-            if size is None or wanted[axis] is None:
+        if out_sizes is not None:
+            if size is None or out_sizes[axis] is None:
                 raise Refused("its pads depend on open sizes")
-            total = window.strides[axis] * (size - 1) + extra[axis] + extent - wanted[axis]
+            total = window.strides[axis] * (size - 1) + extra[axis] + extent - out_sizes[axis]
             less, more = total // 2, total - total // 2
             upper = window.auto == "SAME_UPPER"
             window.before[axis], window.after[axis] = (less, more) if upper else (more, less)
