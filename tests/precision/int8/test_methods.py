@@ -170,6 +170,8 @@ def test_rows_of_a_table_have_4_bits_where_blocks_fill_them(block: int, stored: 
     assert codes.dtype.name == stored
     assert codes.const_value.nbytes == 50 * 48 // (2 if stored == "UINT8" else 1)
     assert not any(node.domain for node in scope.nodes(result.model))
+    saved = max(point.bytes_saved for point in result.curve)
+    assert saved == 50 * 48 * 3 + (stored == "UINT8") * (50 * 48 // 2 - 50 * 48 * 4 // block)
 
 
 @pytest.mark.parametrize(

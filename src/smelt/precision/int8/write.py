@@ -106,7 +106,7 @@ class Writer:
         block = self.format.block if form == "weights" and weight.inner >= 0 else 0
         if block and result_name(node) in self.given:
             return self.given[result_name(node)]
-        if node.op_type == "Gather" and not _has_whole_blocks(node, weight, block):
+        if node.op_type == "Gather" and not has_whole_blocks(node, weight, block):
             block = 0
         bits = self.format.weight_bits if form != "weights" else 8
         key = (weight.value, weight.transposed, weight.axis, bits, block)
@@ -164,7 +164,7 @@ class Writer:
         return np.asarray(np.abs(bias) / (scale * BIAS_LIMIT))
 
 
-def _has_whole_blocks(node: ir.Node, weight: Weight, block: int) -> bool:
+def has_whole_blocks(node: ir.Node, weight: Weight, block: int) -> bool:
     """True if blocks fill the rows of the table that the Gather ``node`` reads at known ranks."""
     indices, shape = node.inputs[1], weight.value.shape
     if not block or indices is None or indices.shape is None or shape is None:
