@@ -5,13 +5,13 @@
                             [--dim NAME=SIZE ...]
 
 Each tool optimizes each model in a process of its own: smelt for its targets ``onnx`` and ``ort``,
-onnxslim, onnxsim and onnxscript where they are installed, and ONNX Runtime itself, which saves what
-it optimizes, and has an optimizer for transformers besides. Then all run by turns with all
-optimizations of ONNX Runtime; of the CPU times of rounds, the least counts, as a ratio to the model
-as it came. What a tool fails at counts as 1, and is told. Results are wrong if they differ from
-those of the source without any optimization by more than a thousandth of their largest number, or
-in what is not finite; of models with numbers of 16 or 8 bits a twentieth, since kernels of integers
-round a step of the quantization otherwise.
+onnxslim, onnxsim, onnxscript and optimum where they are installed, and ONNX Runtime itself, which
+saves what it optimizes, and has an optimizer for transformers besides. Then all run by turns with
+all optimizations of ONNX Runtime; of the CPU times of rounds, the least counts, as a ratio to the
+model as it came. What a tool fails at counts as 1, and is told. Results are wrong if they differ
+from those of the source without any optimization by more than a thousandth of their largest number,
+or in what is not finite; of models with numbers of 16 or 8 bits a twentieth, since kernels of
+integers round a step of the quantization otherwise.
 """
 
 from __future__ import annotations
@@ -77,12 +77,35 @@ def _transformers(proto: onnx.ModelProto) -> onnx.ModelProto:
     return optimizer.optimize_model(proto, model_type="bert", opt_level=0).model
 
 
+def _optimum(level: str) -> Simplify:
+    """Return what optimum makes of a BERT at ``level``, from O1 to O4."""
+
+    def optimize(proto: onnx.ModelProto) -> onnx.ModelProto:
+        """Optimize by files, as optimum reads and writes them."""
+        import transformers
+        from optimum.onnxruntime import AutoOptimizationConfig, ORTOptimizer
+
+        config = transformers.BertConfig()
+        with tempfile.TemporaryDirectory() as folder:
+            source, result = Path(folder) / "model.onnx", Path(folder) / level
+            onnx.save(proto, source)
+            config.save_pretrained(folder)
+            wanted = AutoOptimizationConfig.with_optimization_level(level)
+            ORTOptimizer([source], config).optimize(wanted, save_dir=result, file_suffix="")
+            return onnx.load(next(result.glob("*.onnx")))
+
+    return optimize
+
+
+OPTIMUM = ("O1", "O2", "O3", "O4") if importlib.util.find_spec("optimum") else ()
+
 TOOLS: dict[str, Simplify] = {
     "smelt onnx": smelt.optimize,
     "smelt ort": _for_onnx_runtime,
     **{name: run for name, run in PEERS.items() if importlib.util.find_spec(name)},
     "ort offline": _offline,
     "ort transformers": _transformers,
+    **{f"optimum {level}": _optimum(level) for level in OPTIMUM},
 }
 
 

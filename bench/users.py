@@ -7,9 +7,9 @@
 ``--make`` exports the models of ``EXPORTS`` by both exporters of PyTorch with open sizes into
 FOLDER/KIND. Without it, each is measured at each of its sizes by ``bench.ort``: nodes left, and the
 latency in ONNX Runtime as a ratio to the export, smelt for ``onnx`` and ``ort`` beside onnxslim,
-onnxsim, onnxscript and ONNX Runtime's own optimizers, where they are installed. ``--runs`` limits
-the number of sizes of each. ``--save`` puts the rows into ``bench/figures.json``, beside those of
-other models that it has.
+onnxsim, onnxscript, optimum and ONNX Runtime's own optimizers, where they are installed.
+``--runs`` limits the number of sizes of each. ``--save`` puts the rows into
+``bench/figures.json``, beside those of other models that it has, if these are of the same tools.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def save(rows: Mapping[str, Mapping[str, Any]]) -> None:
     from bench import figures
     from bench.ort import TOOLS
 
-    kept = dict(figures.load().get("users", {}).get("rows", {}))
+    before = figures.load().get("users", {})
+    kept = dict(before["rows"]) if before.get("tools") == list(TOOLS) else {}
     for name, row in rows.items():
         cells = [
             [row[f"{tool} nodes"], round(ratio, 3)]
