@@ -5,7 +5,10 @@ from __future__ import annotations
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.types import CType
 
-ROUNDED = """static inline int32_t rounded(float v, float low, float high)
+ROUNDED = """#if defined(__GNUC__)
+__attribute__((unused))
+#endif
+static inline int32_t rounded(float v, float low, float high)
 {
     const float held = v > low ? v < high ? v : high : low;
 #if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 0 && !defined(__FAST_MATH__)
@@ -49,7 +52,8 @@ static inline TYPE byte_TYPE(float v, int32_t zero)
 #else
 static inline TYPE byte_TYPE(float v, int32_t zero)
 {
-    return within_TYPE(rounded(v, -512.0f, 512.0f) + zero);
+    const int32_t byte = rounded(v, -512.0f, 512.0f) + zero;
+    return (TYPE)(byte < LOW ? LOW : byte > HIGH ? HIGH : byte);
 }
 #endif
 """
@@ -62,12 +66,16 @@ def saturated(cx: KernelContext, value: str, zero: str, type_: CType) -> str:
     bits = 8 * type_.size
     low = -(1 << bits - 1) if type_.signed else 0
     name, limit = type_.name, 1 << bits + 1
-    within = WITHIN.replace("TYPE", name).replace("LOW", str(low))
-    cx.call(f"within_{name}", within.replace("HIGH", str(low + (1 << bits) - 1)))
+
+    def function(text: str) -> str:
+        """Return the C ``text`` for the type."""
+        ends = text.replace("LOW", str(low)).replace("HIGH", str(low + (1 << bits) - 1))
+        return ends.replace("TYPE", name)
+
     if bits > 8:
-        return f"within_{name}({rounded(cx, value, -limit, limit)} + {zero})"
+        within = cx.call(f"within_{name}", function(WITHIN))
+        return f"{within}({rounded(cx, value, -limit, limit)} + {zero})"
     cx.call("rounded", ROUNDED)
-    function = BYTE.replace("TYPE", name).replace(
-        "SATURATE", "__ssat" if type_.signed else "(int32_t)__usat"
-    )
-    return f"{cx.call(f'byte_{name}', function)}({value}, {zero})"
+    saturate = "__ssat" if type_.signed else "(int32_t)__usat"
+    byte = cx.call(f"byte_{name}", function(BYTE).replace("SATURATE", saturate))
+    return f"{byte}({value}, {zero})"
