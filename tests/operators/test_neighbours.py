@@ -20,6 +20,7 @@ from recorded import digest, rows, write
 from smelt.errors import ErrorList, SmeltError
 from smelt.ir import text
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.operators.registry import OPERATORS
 
 TABLE = Path(__file__).with_name("neighbours.txt")
 Change = Callable[[ir.Model], None]
@@ -93,6 +94,7 @@ def said(graph: str, change: Change) -> str:
 
 def entry(name: str) -> str:
     """Return the entry of an operator."""
+    OPERATORS.fill()
     graph = graphs()[name]
     answers = [said(graph, change) for change in changes(text.parse("g " + graph))]
     refused = sum(answer.startswith("refused") for answer in answers)
