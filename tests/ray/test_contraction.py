@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ pytest.importorskip("ray._version", reason="needs ray: pip install 'smelt-compil
 import smelt
 import smelt.ray
 from smelt.errors import UsageError
+from smelt.ray import contraction
 from smelt.ray.contraction import block_size
+from smelt.ray.estimate import estimate
 
 EQUATION, SIZE = "abc,cde,efa->", 6
 
@@ -34,6 +37,25 @@ def test_blocks_are_powers_of_two_and_not_too_many(summed: int, parts: int) -> N
     size = block_size(summed, parts, cpus=2)
     assert size & (size - 1) == 0
     assert parts * -(-summed // size) <= max(16, parts)
+
+
+def test_more_workers_take_less_time_until_starting_takes_all() -> None:
+    artifact = smelt.compile_einsum(
+        "abcd,cdef,efgh,ghab->", [(8, 8, 8, 8)] * 4, memory_limit=70, engine="numpy"
+    )
+    count = len(artifact.slices)
+    assert count == 64
+    found = [estimate(artifact, workers, 1.0) for workers in (1, 4, 16, 64)]
+    times = [each.seconds for each in found]
+    assert times == sorted(times, reverse=True)
+    assert 0.9 < found[0].efficiency < 1
+    assert all(count / each.workers <= each.seconds for each in found)
+    assert [each.tasks for each in found] == [8, 32, 64, 64]
+    short = estimate(artifact, 512, 1e-6)
+    assert short.seconds > 3
+    assert short.efficiency < 0.01
+    with pytest.raises(UsageError, match="E699"):
+        estimate(artifact, 0, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +77,7 @@ def workers() -> list[int]:
                 command = (folder / "cmdline").read_bytes()
             except OSError:
                 continue
-            if command.startswith(b"ray::_block_sum"):
+            if command.startswith(b"ray::block_sum"):
                 found.append(int(folder.name))
     return found
 
@@ -97,6 +119,33 @@ def test_bits_are_those_of_one_process(cluster: None, equation: str) -> None:
     )
     assert np.asarray(found).tobytes() == artifact.sum_slices(arrays).tobytes()
     assert seen[-1][0] == seen[-1][1] == len(seen)
+
+
+@pytest.mark.slow
+def test_an_error_of_progress_cancels_and_few_tasks_are_in_flight(
+    cluster: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+    most: list[int] = []
+    original = contraction._Tasks.run
+
+    def run(self: Any, task: Any) -> Any:
+        given.append(1)
+        most.append(len(given) - self.done)
+        return original(self, task)
+
+    monkeypatch.setattr(contraction._Tasks, "run", run)
+    seen: list[int] = []
+
+    def stop(done: int, count: int) -> None:
+        seen.append(done)
+        if done == 4:
+            raise InterruptedError("enough")
+
+    with pytest.raises(InterruptedError, match="enough"):
+        smelt.ray.contract("abc,cde,efg->ag", *operands(), memory_limit=20, progress=stop)
+    assert seen == [1, 2, 3, 4]
+    assert max(most) <= 2 * contraction.WAITING_PER_CPU + 1
 
 
 @pytest.mark.slow

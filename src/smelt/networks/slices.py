@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from math import prod
 from pathlib import Path
@@ -108,21 +109,21 @@ class PairwiseSum:
     most ``log2`` as many entries as there are terms, plus one.
     """
 
-    semiring: Semiring
-    stack: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    plus: Callable[[Any, Any], Any]
+    stack: list[tuple[int, Any]] = field(default_factory=list)
 
-    def add(self, term: np.ndarray) -> None:
+    def add(self, term: Any) -> None:
         """Add the next term."""
         self.stack.append((1, term))
         while len(self.stack) > 1 and self.stack[-1][0] == self.stack[-2][0]:
             (size, a), (_, b) = self.stack[-2:]
-            self.stack[-2:] = [(2 * size, sum_of_two(self.semiring, a, b))]
+            self.stack[-2:] = [(2 * size, self.plus(a, b))]
 
-    def total(self) -> np.ndarray:
+    def total(self) -> Any:
         """Return the sum of all terms; at least one was added."""
         *rest, (_, total) = self.stack
         for _, term in reversed(rest):
-            total = sum_of_two(self.semiring, term, total)
+            total = self.plus(term, total)
         return total
 
 
@@ -176,7 +177,7 @@ def sum_slices(
     summed, parts = counts_of_slices(network)
     kept = Checkpoint(checkpoint, key)
     result = empty_result(network)
-    sums = PairwiseSum(network.semiring)
+    sums = PairwiseSum(partial(sum_of_two, network.semiring))
     start = kept.read(result, sums.stack)
     total = summed * parts
     for done, term in enumerate(results_in_order(run, range(start, total), threads), start + 1):

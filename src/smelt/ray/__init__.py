@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from smelt.ray.contraction import contract
+from smelt.ray.estimate import Cluster, Estimate, estimate
 from smelt.ray.predictor import Predictor
 
-__all__ = ["Predictor", "contract"]
+__all__ = ["Cluster", "Estimate", "Predictor", "contract", "estimate"]

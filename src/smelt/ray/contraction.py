@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from smelt import __version__
-from smelt.errors import ResourceLimit, SmeltError, UsageError
+from smelt.errors import ResourceLimit, SmeltError
 from smelt.networks.arguments import check_function, count_of
 from smelt.ray.cluster import LOCAL, connected
+from smelt.ray.worker import block_sum, joined
 
 if TYPE_CHECKING:
     from smelt.networks.network import Contraction
-    from smelt.operators.semiring import Semiring
 
 TASKS_PER_CPU = 8
 """The most tasks of one part of the result, for each CPU of the cluster."""
+
+WAITING_PER_CPU = 3
+"""The most tasks in flight for each CPU of the cluster."""
 
 RETRIES = 3
 """How often a task is run again after its worker died."""
@@ -44,7 +48,8 @@ def contract(
     slices, one task computes all. ``address`` is ``local`` (a cluster of this machine, ended
     afterwards), ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``. A task whose worker died is run
     again up to ``retries`` times. ``progress`` receives the number of tasks done, and of all.
-    ``options`` are those of ``smelt.einsum`` but ``out``. An interrupt cancels all tasks.
+    ``options`` are those of ``smelt.einsum`` but ``out``. At most ``WAITING_PER_CPU`` tasks per CPU
+    are in flight. An interrupt, or an error that ``progress`` raises, cancels them.
 
     Raises UsageError E694 without a cluster, E695 if a machine has another version of smelt,
     ResourceLimit E520 if a task died too often, and the errors of ``smelt.einsum``.
@@ -67,45 +72,91 @@ def _contracted(
     """Return the contraction of ``arrays`` by tasks of the connected cluster."""
     import ray
 
-    from smelt.networks.slices import counts_of_slices, empty_result, operands_of, write_part
+    from smelt.networks.slices import (
+        PairwiseSum,
+        counts_of_slices,
+        empty_result,
+        operands_of,
+        write_part,
+    )
 
     network = artifact.network
-    checked = operands_of(network, arrays)
     summed, parts = counts_of_slices(network)
-    shared, program = ray.put(checked), ray.put(pickle.dumps(artifact))
-    work = ray.remote(num_cpus=1, max_retries=retries)(_block_sum)
-    join = ray.remote(num_cpus=1, max_retries=retries)(_joined)
-    blocks: list[Any] = []
-
-    def total(start: int, stop: int) -> Any:
-        """Return a reference to the sum of the slices from ``start`` to ``stop``.
-
-        It is one task if it has at most ``block`` slices, else the sum of two such sums.
-        """
-        if stop - start <= block:
-            blocks.append(work.remote(program, shared, start, stop, __version__))
-            return blocks[-1]
-        middle = start + (1 << (stop - start - 1).bit_length() - 1)
-        first, second = total(start, middle), total(middle, stop)
-        return join.remote(network.semiring, first, second)
-
-    block = block_size(summed, parts, max(int(ray.cluster_resources().get("CPU", 1)), 1))
-    result = empty_result(network)
-    sums = [total(part * summed, (part + 1) * summed) for part in range(parts)]
+    cpus = max(int(ray.cluster_resources().get("CPU", 1)), 1)
+    block, result = block_size(summed, parts, cpus), empty_result(network)
+    shared, program = ray.put(operands_of(network, arrays)), ray.put(pickle.dumps(artifact))
+    work = ray.remote(num_cpus=1, max_retries=retries)(block_sum)
+    join = ray.remote(num_cpus=1, max_retries=retries)(joined)
+    count = parts * -(-summed // block)
+    tasks = _Tasks(WAITING_PER_CPU * cpus, count, progress)
     try:
-        waiting = list(blocks)
-        while waiting:
-            done, waiting = ray.wait(waiting)
-            ray.get(done)  # raises the error of a task at once
-            if progress is not None:
-                progress(len(blocks) - len(waiting), len(blocks))
-        for part, reference in enumerate(sums):
-            write_part(network, result, part, ray.get(reference))
+        for part in range(parts):
+            sums = PairwiseSum(partial(join.remote, network.semiring))
+            for start in range(part * summed, (part + 1) * summed, block):
+                stop = min(start + block, (part + 1) * summed)
+                sums.add(tasks.run(work.remote(program, shared, start, stop, __version__)))
+            tasks.keep(sums.total(), partial(write_part, network, result, part))
+        tasks.finish()
     except BaseException as error:
-        for reference in (*blocks, *sums):
-            ray.cancel(reference)
+        tasks.cancel()
         raise _explained(error) from error
     return result
+
+
+@dataclass
+class _Tasks:
+    """Tasks in flight: at most ``most``, so that few results wait in the memory of the cluster."""
+
+    most: int
+    count: int
+    progress: Callable[[int, int], None] | None
+    done: int = 0
+    running: list[Any] = field(default_factory=list)
+    sums: list[tuple[Any, Callable[[np.ndarray], None]]] = field(default_factory=list)
+
+    def run(self, task: Any) -> Any:
+        """Note a task and return it; first wait for others if too many are in flight."""
+        self.running.append(task)
+        while len(self.running) > self.most:
+            self._wait()
+        return task
+
+    def keep(self, total: Any, write: Callable[[np.ndarray], None]) -> None:
+        """Note the sum of a part of the result; ``write`` gets it once its tasks are done."""
+        self.sums.append((total, write))
+
+    def finish(self) -> None:
+        """Wait for all tasks, and write all sums."""
+        import ray
+
+        while self.running:
+            self._wait()
+        for total, write in self.sums:
+            write(ray.get(total))
+
+    def _wait(self) -> None:
+        """Wait for a task, report it, and write the sums that are ready."""
+        import ray
+
+        (task,), self.running = ray.wait(self.running)
+        ray.get(task)  # raises the error of the task
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.count)
+        waiting = []
+        for total, write in self.sums:
+            if ray.wait([total], timeout=0)[0]:
+                write(ray.get(total))
+            else:
+                waiting.append((total, write))
+        self.sums = waiting
+
+    def cancel(self) -> None:
+        """Cancel the tasks in flight, and the sums."""
+        import ray
+
+        for each in (*self.running, *(total for total, _ in self.sums)):
+            ray.cancel(each)
 
 
 def block_size(summed: int, parts: int, cpus: int) -> int:
@@ -131,40 +182,3 @@ def _explained(error: BaseException) -> BaseException:
             fix="give memory_limit= a smaller number, or allow more retries=",
         )
     return error
-
-
-def _block_sum(
-    program: bytes, operands: Sequence[np.ndarray], start: int, stop: int, version: str
-) -> np.ndarray:
-    """Return the sum of the slices from ``start`` to ``stop``, computed on a worker.
-
-    ``program`` is the pickled artifact. Ray sends this function by name, so workers need smelt.
-    """
-    from smelt.networks.slices import PairwiseSum
-
-    if __version__ != version:
-        raise UsageError(
-            "E695",
-            f"a machine of the cluster has smelt {__version__}, this one {version}",
-            fix=f"install smelt {version} on every machine",
-            why="results of two versions may differ",
-        )
-    artifact = _unpickled(program)
-    sums = PairwiseSum(artifact.network.semiring)
-    for number in range(start, stop):
-        sums.add(artifact.run_checked(operands, number))
-    return sums.total()
-
-
-@lru_cache(4)
-def _unpickled(program: bytes) -> Contraction:
-    """Return the artifact, which compiles a slice once in each process."""
-    artifact: Contraction = pickle.loads(program)
-    return artifact
-
-
-def _joined(semiring: Semiring, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the sum of two blocks."""
-    from smelt.networks.slices import sum_of_two
-
-    return sum_of_two(semiring, first, second)
