@@ -28,7 +28,7 @@ from smelt.precision.int8.measure import Measure, outputs_of
 from smelt.precision.int8.methods import Variant, variants
 from smelt.precision.int8.settings import FORMS, Settings
 from smelt.precision.int8.switches import switched
-from smelt.precision.int8.write import has_whole_blocks
+from smelt.precision.int8.tables import has_whole_blocks
 from smelt.precision.outputs import Outputs
 from smelt.precision.ranges import Ranges, measure_ranges
 from smelt.runtime.interface import interface_of

@@ -14,18 +14,13 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import detach, optional_input
 from smelt.ir.shapes.inference import ShapeInference
-from smelt.operators.onnxruntime.microsoft.packed import rows_body
 from smelt.precision.int8.candidates import Weight, operand_array, result_name, weight_of
 from smelt.precision.int8.linear import Codes, Parameters, int4_blocks, weight_codes
 from smelt.precision.int8.plan import Plan
-from smelt.targets.ort.blocks import two_a_byte
+from smelt.precision.int8.tables import has_whole_blocks, two_codes_a_byte, unpacked_rows
 
 BIAS_LIMIT = float(1 << 30)
 """The largest code of a bias; scales of weights grow until all codes are within it."""
-
-
-ROWS = {"bits": 4, "quantize_axis": 1, "gather_axis": 0}
-"""How codes of the rows of a table are stored: as GatherBlockQuantized reads them."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +131,9 @@ class Writer:
         The scales are of a row, of the table or of a block. Codes of 4 bits stand two in a byte.
         """
         if codes.block:
-            packed = two_a_byte((codes.codes.astype(np.int8) + 8).astype(np.uint8), 4)
-            stored = self.constant(packed, f"{stem}_codes")
+            stored = self.constant(two_codes_a_byte(codes), f"{stem}_codes")
             scale = self.constant(codes.scale, f"{stem}_scale")
-            operands = [stored, node.inputs[1], scale]
-            rows_of_blocks = rows_body(b, operands, {**ROWS, "block_size": codes.block})
-            assert rows_of_blocks is not None
-            return rows_of_blocks[0]
+            return unpacked_rows(b, stored, node.inputs[1], scale, codes.block)
         rows = b.op("Gather", self.constant(codes.codes, f"{stem}_codes"), node.inputs[1])
         if not codes.scale.ndim:
             scale = self.constant(codes.scale, f"{stem}_scale")
@@ -162,14 +153,6 @@ class Writer:
             return None
         scale = self.parameters[source].scale
         return np.asarray(np.abs(bias) / (scale * BIAS_LIMIT))
-
-
-def has_whole_blocks(node: ir.Node, weight: Weight, block: int) -> bool:
-    """True if blocks fill the rows of the table that the Gather ``node`` reads at known ranks."""
-    indices, shape = node.inputs[1], weight.value.shape
-    if not block or indices is None or indices.shape is None or shape is None:
-        return False
-    return isinstance(shape[1], int) and shape[1] % block == 0
 
 
 def write_plan(
