@@ -70,7 +70,8 @@ class Window:
 
 @writes("Conv")
 def convolution(c: Call) -> None:
-    """Write conv; raises Refused for a computed weight with dilations. A computed bias is added."""
+    """Write conv. A computed weight gets zeros between its elements in place of dilations, and a
+    computed bias is added."""
     x = c.x(0)
     kernel = c.dims(c.input(1))[2:]
     if x.rank not in (3, 4, 5):
@@ -79,13 +80,14 @@ def convolution(c: Call) -> None:
     if len(known) < len(kernel):
         raise Refused("the sizes of its kernel are open")
     window = Window(c, known)
-    if any(dilation != 1 for dilation in window.dilations) and not c.is_weight(1):
-        raise Refused("its weight is computed and dilated")
-    kind = window.resolve_auto(x.dims[2:])
+    kind, weight = window.resolve_auto(x.dims[2:]), c.x(1)
+    if not c.is_weight(1):
+        weight = _spread(c, weight, window.dilations)
+        window.dilations = [1] * len(kernel)
     result = c.write(
         "conv",
         x=x,
-        weight=c.x(1),
+        weight=weight,
         bias=c.x(2) if c.has(2) and c.array(2) is not None else None,
         strides=window.strides,
         pad_type=kind,
@@ -106,13 +108,16 @@ def conv_transpose(c: Call) -> None:
     added after them.
     """
     x, weight = c.x(0), c.dims(c.input(1))
-    if None in weight or not c.is_weight(1):
-        raise Refused("its weight is computed; Core ML needs a constant")
+    if None in weight:
+        raise Refused("the sizes of its weight are open")
     if x.rank not in (3, 4, 5):
         raise Refused(f"it has {x.rank - 2} spatial dims; Core ML convolves 1, 2 or 3")
     sizes = [size or 0 for size in weight]
     window = Window(c, sizes[2:])
     added = _transposed_pads(c, window, x)
+    if not c.is_weight(1):
+        _by_convolution(c, window, added)
+        return
     bias = c.array(2) if c.has(2) else None
     channels = sizes[1] * int(c.attribute("group"))
     later_bias = c.has(2) and (bias is None or any(added))
@@ -140,6 +145,60 @@ def conv_transpose(c: Call) -> None:
             "pad", x.element, dims, x=result, pad=pads, mode="constant", constant_val=zero
         )
     if later_bias:
+        result = c.op("add", result, c.expand(c.x(2), range(1, x.rank - 1)))
+    c.done(result)
+
+
+def _spread(c: Call, value: Val, steps: Sequence[int]) -> Val:
+    """Return ``value`` with zeros between its elements along the axes behind the first two.
+
+    conv_transpose by a constant weight of 1 for each channel writes them.
+    """
+    channels, ones = value.dims[1], [1] * len(steps)
+    if max(steps) == 1:
+        return value
+    if channels is None:
+        raise Refused("the number of channels is open")
+    dims = [
+        None if size is None else (size - 1) * step + 1
+        for size, step in zip(value.dims[2:], steps, strict=True)
+    ]
+    return c.w.op(
+        "conv_transpose",
+        value.element,
+        (*value.dims[:2], *dims),
+        x=value,
+        weight=np.ones((channels, 1, *ones), value.element.numpy),
+        strides=list(steps),
+        pad_type="valid",
+        pad=[0] * 2 * len(steps),
+        dilations=ones,
+        groups=channels,
+    )
+
+
+def _by_convolution(c: Call, window: Window, added: list[int]) -> None:
+    """Write conv by the computed weight, turned round, over ``x`` with zeros between its
+    elements."""
+    x, axes = c.x(0), range(2, 2 + len(window.kernel))
+    ends = zip(window.kernel, window.before, window.after, added, strict=True)
+    pads = [each for k, low, high, more in ends for each in (k - 1 - low, k - 1 - high + more)]
+    if int(c.attribute("group")) != 1 or max(window.dilations) != 1 or min(pads) < 0:
+        raise Refused("its weight is computed, with groups, dilations or pads beyond the kernel")
+    x, ones = _spread(c, x, window.strides), [1] * len(axes)
+    weight = c.x(1)
+    turned = c.w.op("reverse", weight.element, weight.dims, x=weight, axes=list(axes))
+    result = c.write(
+        "conv",
+        x=x,
+        weight=c.transpose(turned, [1, 0, *axes]),
+        strides=ones,
+        pad_type="custom",
+        pad=pads,
+        dilations=ones,
+        groups=1,
+    )
+    if c.has(2):
         result = c.op("add", result, c.expand(c.x(2), range(1, x.rank - 1)))
     c.done(result)
 
