@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smelt.cli.arguments import STANDARD, bounded_dims, parse_options
+from smelt.cli.arguments import STANDARD, bounded_dims
 from smelt.cli.command import CompiledDims, Target, Verify, command, note, print_json
 from smelt.cli.comparing import check_result
 from smelt.cli.dry_run import show_dry_run
@@ -20,6 +19,7 @@ from smelt.cli.layout import table
 from smelt.cli.progress import size_of
 from smelt.cli.rewriting import Rewriting
 from smelt.cli.source import Source
+from smelt.cli.target_options import target_options_of
 from smelt.cli.tracing import Calling, Input
 from smelt.cli.tuning import Tuning
 from smelt.cli.watching import Watching
@@ -125,7 +125,7 @@ def compile_(
     half = half_types.keyword(native=rewriting.keep_bf16)
     check_samples(samples, verify, measures=bool(half or limit.within))
     _check_fallback(fallback, strict)
-    target_options = {**_own_options(option), **weights.stored()}
+    target_options = {**target_options_of(option), **weights.stored()}
     if watching.dry_run:
         show_dry_run(rewriting.stages(), watching.as_json, target, target_options)
         return
@@ -252,25 +252,6 @@ def _phase_observers(printed: str | None, verified: bool, limit: int) -> list[Ph
     if verified:
         observers.append(verify_phase)
     return observers
-
-
-def _own_options(items: list[str] | None) -> Mapping[str, Any]:
-    """Return the values of ``--option`` by name.
-
-    Raises UsageError E636 for a name such as ``verify``, which is an option of the command itself.
-    """
-    from smelt.compiler import compile_model
-
-    options = parse_options(items)
-    for name in inspect.signature(compile_model).parameters:
-        if name in options:
-            raise UsageError(
-                "E636",
-                f"--option {name} is not an option of a target",
-                fix=f"--{name}",
-                why="every target has it, so it is an option of the command",
-            )
-    return options
 
 
 def _saved(artifact: Artifact, output: str | None) -> list[Path]:
