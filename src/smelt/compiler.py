@@ -17,19 +17,18 @@ from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.stablehlo.detect import is_exported
-from smelt.ir.bounds import note_bounds, sizes_from_zero
+from smelt.ir.bounds import sizes_from_zero
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import warn_of_defaults
 from smelt.ir.operand_facts.check import refuse_misfits
 from smelt.ir.opsets.versions import set_ir_version, traced_opset
 from smelt.ir.out_of_memory import explains_memory
-from smelt.ir.symbolic_dims.empty_dims import is_never_empty
 from smelt.ir.tensors.constants_on_disk import new_memory_budget
 from smelt.operators import expand
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import put_channels_first
-from smelt.passes.interface.materialize_symbolic_dims import bind_dims
+from smelt.passes.interface.materialize_symbolic_dims import bind_or_bound_dims
 from smelt.passes.opset import bring_to_opset, raise_where_needed, widen_bfloat16, without_gaps
 from smelt.passes.run import Observer, count_nodes, run
 from smelt.precision.half import HalfOptions, convert_on_samples, refuse_half
@@ -47,7 +46,6 @@ from smelt.targets.support import computes_dft, computes_of, kernels_of, operato
 
 if TYPE_CHECKING:
     import onnx
-
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 
@@ -125,10 +123,9 @@ def optimize_model(
     they may make (None: all); ``Target`` explains ``computes``. ``rewrites`` limits the number of
     edits. ``for_runtime`` replaces operators that ONNX Runtime lacks, and bfloat16 by float32 where
     it has no kernel, unless ``keep_bfloat16``. Operators beyond ONNX become standard operators in
-    line, unless ``functions`` keeps them for model-local functions. ``consumers`` names the
-    programs that will read the file: the result has only operators and an opset that they support.
-    ``half`` converts the result to a half type at the end; ``Reports.half`` has the error on
-    ``samples`` or random inputs.
+    line, unless ``functions`` keeps them for functions. ``consumers`` names the programs that will
+    read the file: the result has operators and an opset that they support. ``half`` converts it to
+    a half type at the end; ``Reports.half`` has the error on ``samples`` or random inputs.
     """
     refuse_unknown_mode(verify)
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
@@ -241,10 +238,7 @@ def compile_model(
                 inline_functions(model)
         if dims:
             with span("bind dims"):
-                bind_dims(model, {name: n for name, n in dims.items() if not isinstance(n, tuple)})
-                ranges = {name: n for name, n in dims.items() if isinstance(n, tuple)}
-                least_size, checked = int(is_never_empty(model)), chosen.limits.bounded_dims
-                note_bounds(model, ranges, least_size, checked=checked)
+                bind_or_bound_dims(model, dims, checked=chosen.limits.bounded_dims)
         highest = 0 if keep_opset else min(HIGHEST_OPSET, chosen.limits.opset[1])
         with sizes_from_zero(model):
             reports = optimize_model(
@@ -274,17 +268,15 @@ def compile_model(
 
 
 def _prepare_for_fallback(part: ir.Model, target: Target, fallback: Target | None) -> None:
-    """Prepare ``part``, which ``target`` does not support, for ``fallback``.
+    """Prepare ``part``, which ``target`` does not support, as a whole model for ``fallback``.
 
-    Operators of ``target`` become standard ones; then the passes and the selection of ``fallback``
-    run on the part, as they would on a whole model.
+    Operators of ``target`` become standard ones; then passes and selection of ``fallback`` run.
     """
     assert fallback is not None
     expand(part, target.operators)
+    fixed: dict[str, Any] = {"highest_opset": 0, "for_runtime": False}
     steps = language.parse_all("", fallback.passes)
-    optimize_model(
-        part, pipeline=steps, kernels=fallback.kernels, highest_opset=0, for_runtime=False
-    )
+    optimize_model(part, pipeline=steps, kernels=fallback.kernels, **fixed)
     select(part, rules_of(fallback, fallback.options() if fallback.options is not None else None))
 
 

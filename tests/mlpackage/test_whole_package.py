@@ -14,19 +14,14 @@ import numpy as np
 import pytest
 
 from smelt.errors import Unsupported
+from smelt.mlpackage.interface import ArrayElement, Color, Feature, Image, Interface, MultiArray
 from smelt.mlpackage.program import (
-    ArrayElement,
     Block,
-    Color,
     Constant,
     DictionaryType,
     Element,
-    Feature,
     Function,
-    Image,
-    Interface,
     ListType,
-    MultiArray,
     Named,
     Operation,
     Package,

@@ -7,15 +7,12 @@ import json
 import numpy as np
 import pytest
 
+from smelt.mlpackage.interface import ArrayElement, Feature, Interface, MultiArray
 from smelt.mlpackage.program import (
-    ArrayElement,
     Block,
     Constant,
     Element,
-    Feature,
     Function,
-    Interface,
-    MultiArray,
     Named,
     Operation,
     Package,

@@ -1,4 +1,5 @@
-"""Call a function of the user; its exceptions become error E113 with the user's line."""
+"""Call a function of the user with typed arguments; its exceptions become error E113 with the
+user's line."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +65,49 @@ def _leaves(result: object) -> Iterator[Value]:
             yield from _leaves(item)
     else:
         yield np.asarray(result)
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of a call of a JAX function.
+
+    ``positional`` and ``keyword`` are types of inputs, such as ``f32[B,4]``; ``static`` holds the
+    values of arguments that are no inputs. ``x64`` turns 64-bit types on or off (None: JAX's own
+    setting).
+    """
+
+    positional: Sequence[str] = ()
+    keyword: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, Any] = field(default_factory=dict)
+    x64: bool | None = None
+
+    @property
+    def typed(self) -> bool:
+        """True if the inputs have types, so that the function can be traced."""
+        return bool(self.positional or self.keyword)
+
+    def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function`` as a function of arrays in the order of its model's inputs.
+
+        Each array is cast to its type; without types, arrays are passed unchanged.
+        """
+
+        def run(*arrays: Any) -> Any:
+            """Call the function with typed arrays; the last ones are keyword arguments."""
+            from smelt.frontends.jax import compat, prng
+            from smelt.frontends.jax.call import specs
+
+            texts = (*self.positional, *self.keyword.values())
+            values = list(arrays)
+            if texts:
+                values = [specs.typed(a, text) for a, text in zip(arrays, texts, strict=True)]
+            count = len(values) - len(self.keyword)
+            named = dict(zip(self.keyword, values[count:], strict=True))
+            with compat.x64(compat.has_x64() if self.x64 is None else self.x64):
+                return prng.without_keys(function(*values[:count], **named, **self.static))
+
+        return run
+
+
+AS_IS = Call()
+"""A call with arrays as they are given."""

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from smelt.benchmark import Benchmark
-    from smelt.candidate import Call, Candidate
+    from smelt.candidate import Candidate
+    from smelt.check.user_function import Call
     from smelt.runtime.latency import Timing
 
 SECONDS = 3.0
@@ -167,7 +168,8 @@ def _candidates(
 
     Raises UsageError E637 for a target in both places, or if two models come from standard input.
     """
-    from smelt.candidate import AS_IS, RunSettings, candidate
+    from smelt.candidate import RunSettings, candidate
+    from smelt.check.user_function import AS_IS
 
     settings = RunSettings(optimized=True, threads=threads)
     requests = [(source, *_split(source)) for source in sources]

@@ -30,7 +30,7 @@ from smelt.cli.weights import Weights
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
-    from smelt.candidate import Call
+    from smelt.check.user_function import Call
     from smelt.check.verification import Report as VerificationReport
     from smelt.targets.base import Artifact
 

@@ -10,7 +10,7 @@ from smelt.cli.arguments import opened_source
 from smelt.cli.tracing import Calling
 
 if TYPE_CHECKING:
-    from smelt.candidate import Call
+    from smelt.check.user_function import Call
 
 
 @dataclass(frozen=True)

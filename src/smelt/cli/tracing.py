@@ -13,7 +13,7 @@ import typer
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
-    from smelt.candidate import Call
+    from smelt.check.user_function import Call
 
 Input = Annotated[
     list[str] | None,
@@ -94,7 +94,7 @@ class Calling:
 
     def call(self, positional: Sequence[str], keyword: Mapping[str, str]) -> Call:
         """Return the call with inputs of these types; raises UsageError E636."""
-        from smelt.candidate import Call
+        from smelt.check.user_function import Call
 
         return Call(positional, keyword, parse_static(self.static), self.x64 or None)
 

@@ -18,8 +18,8 @@ from smelt.errors import ExitStatus, UsageError
 from smelt.frontends.coreml.detect import is_core_ml
 
 if TYPE_CHECKING:
-    from smelt.candidate import Call
     from smelt.check.compare import Tolerance
+    from smelt.check.user_function import Call
     from smelt.check.verification import Report as VerificationReport
 
 
@@ -166,7 +166,7 @@ def _tolerance(ulp: float | None, rtol: float | None, atol: float | None) -> Tol
 
 def _side(source: str, call: Call) -> Any:
     """Return what ``source`` names: a function of arrays, the path of a folder, or a model."""
-    from smelt.candidate import AS_IS
+    from smelt.check.user_function import AS_IS
 
     if not is_function(source):
         is_saved = Path(source).is_dir() and not is_core_ml(source)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from smelt.mlpackage.program import Feature, Image, Interface, MultiArray, Package
+from smelt.mlpackage.interface import Feature, Image, Interface, MultiArray
+from smelt.mlpackage.program import Package
 
 
 def description(package: Package) -> dict[str, Any]:

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
+
+from smelt.mlpackage.interface import Interface
 
 
 class Element(IntEnum):
@@ -201,6 +203,24 @@ class Function:
         return self.blocks[self.opset]
 
 
+def renamed(operation: Operation, names: Mapping[str, str]) -> Operation:
+    """Return ``operation`` with other names of some values."""
+    inputs = {
+        key: [names.get(each, each) if isinstance(each, str) else each for each in arguments]
+        for key, arguments in operation.inputs.items()
+    }
+    outputs = [Named(names.get(each.name, each.name), each.type) for each in operation.outputs]
+    blocks = [
+        replace(
+            block,
+            operations=[renamed(each, names) for each in block.operations],
+            outputs=[names.get(each, each) for each in block.outputs],
+        )
+        for block in operation.blocks
+    ]
+    return replace(operation, inputs=inputs, outputs=outputs, blocks=blocks)
+
+
 @dataclass
 class Program:
     """Functions by name."""
@@ -208,75 +228,6 @@ class Program:
     functions: Mapping[str, Function]
     version: int = 1
     attributes: Mapping[str, Constant] = field(default_factory=dict)
-
-
-class ArrayElement(IntEnum):
-    """The element type of a multi-array at the interface; the values are those of the format."""
-
-    FLOAT16 = 65552
-    FLOAT32 = 65568
-    DOUBLE = 65600
-    INT8 = 131080
-    INT32 = 131104
-
-
-class Color(IntEnum):
-    """The colour layout of an image; the values are those of the format."""
-
-    GRAYSCALE = 10
-    RGB = 20
-    BGR = 30
-    GRAYSCALE_FLOAT16 = 40
-
-
-@dataclass(frozen=True)
-class MultiArray:
-    """The type of an input or output that is an array. ``shape`` is its default, or empty.
-
-    At most one of two fields is set: ``ranges`` has a lower and an upper bound for each dim (-1: no
-    upper bound), ``enumerated`` lists all permitted shapes.
-    """
-
-    element: ArrayElement
-    shape: tuple[int, ...] = ()
-    ranges: tuple[tuple[int, int], ...] = ()
-    enumerated: tuple[tuple[int, ...], ...] = ()
-
-
-@dataclass(frozen=True)
-class Image:
-    """The type of an input or output that is an image.
-
-    ``ranges`` has the bounds of width and of height, ``enumerated`` all permitted (width, height).
-    """
-
-    width: int
-    height: int
-    color: Color
-    ranges: tuple[tuple[int, int], ...] = ()
-    enumerated: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(frozen=True)
-class Feature:
-    """The description of an input, output or state of a function.
-
-    ``type`` is None for a type other than arrays and images, such as a classifier's dictionary.
-    """
-
-    name: str
-    type: MultiArray | Image | None
-    description: str = ""
-    optional: bool = False
-
-
-@dataclass
-class Interface:
-    """The described inputs, outputs and states of one function."""
-
-    inputs: Sequence[Feature]
-    outputs: Sequence[Feature]
-    states: Sequence[Feature] = ()
 
 
 @dataclass

@@ -13,21 +13,8 @@ import numpy as np
 
 from smelt.errors import InvalidModel, Unsupported
 from smelt.mlpackage.folder import WeightFiles, model_file, read_file
-from smelt.mlpackage.program import (
-    Argument,
-    ArrayElement,
-    Block,
-    Color,
-    Feature,
-    Function,
-    Image,
-    Interface,
-    MultiArray,
-    Named,
-    Operation,
-    Package,
-    Program,
-)
+from smelt.mlpackage.interface import ArrayElement, Color, Feature, Image, Interface, MultiArray
+from smelt.mlpackage.program import Argument, Block, Function, Named, Operation, Package, Program
 from smelt.mlpackage.schema import OTHER_MODELS
 from smelt.mlpackage.values import Fields, constant_of, damaged, type_of
 from smelt.mlpackage.wire import MalformedMessage, decode

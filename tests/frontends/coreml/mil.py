@@ -9,12 +9,12 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.coreml.load import model_of
+from smelt.mlpackage.interface import Interface
 from smelt.mlpackage.program import (
     Block,
     Constant,
     Element,
     Function,
-    Interface,
     Named,
     Operation,
     Package,

@@ -13,18 +13,13 @@ from smelt.frontends.coreml import load
 from smelt.frontends.coreml.registry import NOT_READ, READERS
 from smelt.ir import scope
 from smelt.ir.bounds import bounds_of
+from smelt.mlpackage.interface import ArrayElement, Color, Feature, Image, Interface, MultiArray
 from smelt.mlpackage.program import (
-    ArrayElement,
     Block,
-    Color,
     Constant,
     DictionaryType,
     Element,
-    Feature,
-    Image,
-    Interface,
     ListType,
-    MultiArray,
     Named,
     Package,
     Program,

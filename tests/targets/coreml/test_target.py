@@ -13,7 +13,8 @@ from targets.coreml.packages import computed, constant, operations, types, writt
 import smelt
 from smelt.errors import SmeltError
 from smelt.ir import text
-from smelt.mlpackage.program import ArrayElement, Element
+from smelt.mlpackage.interface import ArrayElement
+from smelt.mlpackage.program import Element
 from smelt.runtime.runner import run
 from smelt.targets.coreml import coreml
 

@@ -10,7 +10,8 @@ from smelt.errors import InvalidModel
 from smelt.frontends.coreml.lowering import tensor_type
 from smelt.frontends.coreml.types import onnx_type
 from smelt.ir.bounds import Bounds, note_bounds
-from smelt.mlpackage.program import Function, Image, Interface, MultiArray
+from smelt.mlpackage.interface import Image, Interface, MultiArray
+from smelt.mlpackage.program import Function
 
 IMAGE = "smelt.image"
 """Metadata key of an input or output that is an image: its value is such as ``RGB 224x224``."""

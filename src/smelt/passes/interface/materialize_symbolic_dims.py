@@ -16,9 +16,11 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir import scope
+from smelt.ir.bounds import note_bounds
 from smelt.ir.interface_change import DimBound
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.symbolic_dims.dims import Place, size_of, symbols_of, unnamed_dims
+from smelt.ir.symbolic_dims.empty_dims import is_never_empty
 from smelt.ir.symbolic_dims.size_constraints import bind_constraints
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
@@ -130,3 +132,16 @@ def _bind(shape: ir.Shape | None, sizes: Mapping[str, int]) -> ir.Shape | None:
     if shape is None or not any(symbols_of(dim) & sizes.keys() for dim in shape.dims):  # keeps 1
         return None
     return ir.Shape([size_of(dim, sizes) for dim in shape])
+
+
+def bind_or_bound_dims(
+    model: ir.Model, dims: Mapping[str, int | tuple[int, int]], *, checked: bool
+) -> None:
+    """Give each symbolic dim in ``dims`` its size, or note its least and greatest size.
+
+    ``checked``: each run refuses sizes outside the bounds. Raises the errors of ``bind_dims`` and
+    ``note_bounds``.
+    """
+    bind_dims(model, {name: size for name, size in dims.items() if not isinstance(size, tuple)})
+    ranges = {name: size for name, size in dims.items() if isinstance(size, tuple)}
+    note_bounds(model, ranges, int(is_never_empty(model)), checked=checked)

@@ -13,7 +13,8 @@ from smelt.ir.bounds import bounds_of
 from smelt.ir.constants import tensor_of
 from smelt.ir.known_forms import unknown_part
 from smelt.ir.opset import opset_of
-from smelt.mlpackage.program import Block, Function, Interface
+from smelt.mlpackage.interface import Interface
+from smelt.mlpackage.program import Block, Function
 from smelt.program.legality import and_more
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.facts import Facts

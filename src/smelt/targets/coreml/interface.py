@@ -11,7 +11,8 @@ import onnx_ir as ir
 from smelt.errors import SmeltError, UsageError
 from smelt.ir.bounds import Bounds
 from smelt.ir.symbolic_dims.dims import size_of, symbols_of
-from smelt.mlpackage.program import ArrayElement, Element, Feature, MultiArray
+from smelt.mlpackage.interface import ArrayElement, Feature, MultiArray
+from smelt.mlpackage.program import Element
 from smelt.targets.coreml.options import Options
 from smelt.targets.legality import empty_tensor
 

@@ -12,18 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import tensor_of
-from smelt.mlpackage.program import (
-    ArrayElement,
-    Color,
-    Element,
-    Feature,
-    Image,
-    Interface,
-    MultiArray,
-    Named,
-    StateType,
-    TensorType,
-)
+from smelt.mlpackage.interface import ArrayElement, Color, Feature, Image, Interface, MultiArray
+from smelt.mlpackage.program import Element, Named, StateType, TensorType
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.facts import Facts
 from smelt.targets.coreml.interface import Sizes, feature, interface_element, multi_array

@@ -6,13 +6,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from smelt.ir import reserved_words
-from smelt.mlpackage.program import Block, Constant, Element, Named, Operation, TensorType
+from smelt.mlpackage.program import Block, Constant, Element, Named, Operation, TensorType, renamed
 from smelt.targets.coreml.domains import DATA, FLOATS, domain_of
 
 Dims: TypeAlias = tuple[int | None, ...]
@@ -247,24 +247,6 @@ class Writer:
             yield self.operations
         finally:
             self.operations = outer
-
-
-def renamed(operation: Operation, names: Mapping[str, str]) -> Operation:
-    """Return ``operation`` with other names of some values."""
-    inputs = {
-        key: [names.get(each, each) if isinstance(each, str) else each for each in arguments]
-        for key, arguments in operation.inputs.items()
-    }
-    outputs = [Named(names.get(each.name, each.name), each.type) for each in operation.outputs]
-    blocks = [
-        replace(
-            block,
-            operations=[renamed(each, names) for each in block.operations],
-            outputs=[names.get(each, each) for each in block.outputs],
-        )
-        for block in operation.blocks
-    ]
-    return replace(operation, inputs=inputs, outputs=outputs, blocks=blocks)
 
 
 def as_constant(value: np.ndarray | str | Constant) -> Constant:
