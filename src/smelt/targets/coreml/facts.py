@@ -73,7 +73,7 @@ class Facts:
     ``lower_bounds`` has the least size of each symbolic dim. ``dry`` only tries whether a node can
     be written, for ``computes``. ``compact`` stores weights as palettes or sparse. ``Emission``
     explains ``clamped`` and ``may_overflow``. ``stand_ins`` holds what those constants became, by
-    operator.
+    the numbers that replace infinity.
     """
 
     writer: Writer
@@ -85,7 +85,7 @@ class Facts:
     bounds: IntegerBounds = field(default_factory=IntegerBounds)
     lower_bounds: dict[str, int] = field(default_factory=dict)
     clamped: dict[str, str] = field(default_factory=dict)
-    stand_ins: dict[tuple[ir.Value, Element, str], Val] = field(default_factory=dict)
+    stand_ins: dict[tuple[object, ...], Val] = field(default_factory=dict)
     narrow_bounds: NarrowBounds = field(default_factory=NarrowBounds)
     may_overflow: dict[str, str] = field(default_factory=dict)
     dry: bool = False

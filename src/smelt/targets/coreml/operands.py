@@ -13,26 +13,14 @@ from smelt.mlpackage.program import Element
 from smelt.targets.coreml.compact_weights import USERS, compacted
 from smelt.targets.coreml.domains import FLOATS
 from smelt.targets.coreml.facts import NARROW, Facts
+from smelt.targets.coreml.half_constants import (
+    LARGEST_HALF,
+    as_float16,
+    depends_on_operator,
+    replacement_rule,
+)
 from smelt.targets.coreml.writer import Dims, Refused, Val
 
-LARGEST_HALF, LEAST_HALF = 65504.0, 2.0**-24
-MASK_NUMBER, HUGE_NUMBER = 1e9, 3e38
-"""Finite constants of at least this size stand for infinity, and become the largest float16 or
-``MASK``.
-
-``MASK_NUMBER`` is the limit for constants of ``MASKING`` operators, ``HUGE_NUMBER`` for all
-others."""
-MASK = -(2.0**14)
-"""A number below 0 that stands for infinity, except for a bound. Scores and two further masks that
-are added to it stay finite, so that a row without a place that counts does not become NaN."""
-BOUNDS = frozenset({"Clip", "Max", "Min"})
-"""Operators whose numbers are bounds."""
-MASKING = frozenset({"Add", "Clip", "Max", "Min", "Where"})
-"""Operators by which models mask scores with a large number."""
-WITH_EPSILON = MASKING | {"Sub", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
-"""Operators by which models add or compare with an epsilon.
-
-If float16 rounds an epsilon to 0, it becomes the least float16 instead."""
 MANY = 4096
 """A larger constant is not converted when only the question is whether a node can be written."""
 
@@ -108,8 +96,8 @@ class Operands:
                 return Val(value.name or "value", element, self.dims(value))
             if array is None:
                 raise Refused(f"its input {value.name!r} could not be written")
-            key = value, element, self.node.op_type
-            if element == Element.FLOAT16 and _depends_on_operator(array):
+            if element == Element.FLOAT16 and depends_on_operator(array):
+                key = value, element, replacement_rule(self.node)
                 if key not in self.facts.stand_ins:
                     named = self.constant(array, element, value.name or "const")
                     self.facts.stand_ins[key] = named
@@ -146,24 +134,13 @@ class Operands:
     def _as_float16(self, array: np.ndarray, name: str) -> np.ndarray:
         """Return the constant ``name`` in float16.
 
-        Numbers that stand for infinity become the largest float16 or ``MASK``, an epsilon at least
-        the least one; both are noted in ``clamped``. Raises Refused E406 for other numbers beyond
-        float16.
+        Numbers that stand for infinity and epsilons are replaced, and noted in ``clamped``. Raises
+        Refused E406 for other numbers beyond float16.
         """
+        narrow, is_changed = as_float16(array, self.node)
+        if is_changed:
+            self.facts.clamped[name] = self.node.name or self.node.op_type
         wide = np.asarray(array, np.float32)
-        limit = MASK_NUMBER if self.node.op_type in MASKING else HUGE_NUMBER
-        is_huge = np.isfinite(wide) & (np.abs(wide) >= limit)
-        if is_huge.any():
-            low = -LARGEST_HALF if self.node.op_type in BOUNDS else MASK
-            stand_ins = np.where(wide < 0, low, LARGEST_HALF).astype(np.float32)
-            wide = np.where(is_huge, stand_ins, wide)
-            self.facts.clamped[name] = self.node.name or self.node.op_type
-        with np.errstate(over="ignore"):
-            narrow = wide.astype(np.float16)
-        became_zero = narrow.size == 1 and not narrow.any() and wide.any()
-        if became_zero and self.node.op_type in WITH_EPSILON:
-            narrow = np.copysign(LEAST_HALF, wide).astype(np.float16)
-            self.facts.clamped[name] = self.node.name or self.node.op_type
         if bool((np.isinf(narrow) & np.isfinite(wide)).any()):
             largest = float(np.abs(wide[np.isfinite(wide)]).max())
             keep = self.node.name or self.node.op_type
@@ -260,16 +237,6 @@ class Operands:
                 f"{what} of 8 and 16 bit integers wraps around; Core ML computes in 32 bits",
                 "cast to int32",
             )
-
-
-def _depends_on_operator(array: np.ndarray) -> bool:
-    """True if operators get different numbers of float16 for a constant: one that stands for
-    infinity, or one that float16 rounds to 0."""
-    if array.dtype == np.float16 or array.dtype.kind == "b" or array.size == 0:
-        return False
-    sizes = np.abs(array.astype(np.float32))
-    is_large = bool((np.isfinite(sizes) & (sizes >= MASK_NUMBER)).any())
-    return is_large or (array.size == 1 and 0 < float(sizes.reshape(-1)[0]) < LEAST_HALF)
 
 
 def _refuse_beyond_32_bits(array: np.ndarray, name: str) -> None:

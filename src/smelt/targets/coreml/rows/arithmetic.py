@@ -8,10 +8,12 @@ import onnx_ir as ir
 from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.facts import INTEGERS, NARROW
+from smelt.targets.coreml.half_constants import MASK, is_beyond_half
+from smelt.targets.coreml.masks import is_masked_product
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Refused, Val
 
-ARITHMETIC = {"Add": "add", "Sub": "sub", "Mul": "mul"}
+ARITHMETIC = {"Add": "add", "Sub": "sub"}
 CHAINS = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
 COMPARISONS = {
     "Greater": "greater",
@@ -26,6 +28,23 @@ LOGIC = {"And": "logical_and", "Or": "logical_or", "Xor": "logical_xor"}
 def arithmetic(c: Call) -> None:
     """Write one operation of two operands."""
     c.done(wrapped(c, c.write(ARITHMETIC[c.node.op_type], x=c.x(0), y=c.x(1))))
+
+
+@writes("Mul")
+def multiply(c: Call) -> None:
+    """Write a product.
+
+    A mask of scores, such as ``(1 - m) * -1e9``, is computed in float32 and then clamped, because
+    its number exceeds float16.
+    """
+    arrays = [array for array in map(c.array, (0, 1)) if array is not None]
+    if c.half and any(map(is_beyond_half, arrays)) and is_masked_product(c.node):
+        c.widen()
+        product = c.op("mul", c.x(0), c.x(1))
+        c.facts.clamped[c.node.outputs[0].name or ""] = c.node.name or "Mul"
+        c.done(c.write("clip", x=product, alpha=MASK, beta=-MASK))
+        return
+    c.done(wrapped(c, c.write("mul", x=c.x(0), y=c.x(1))))
 
 
 def wrapped(c: Call, result: Val) -> Val:

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.mlpackage.program import Element
 from smelt.targets.coreml.call import Call
-from smelt.targets.coreml.operands import LARGEST_HALF
+from smelt.targets.coreml.half_constants import LARGEST_HALF
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Dims, Val, broadcast
 
