@@ -4,8 +4,9 @@
         python -m bench.contractions [--only mps] [--rounds 20] [--json FILE] [--drawn SEED]
 
 Packages take turns in one process, on the same arrays and by the path that opt_einsum finds; a
-figure is the least over the rounds. A sliced network has a memory limit of an eighth of its largest
-intermediate result, which smelt, cotengra and quimb keep; the others compute it whole. Packages
+figure is the least over the rounds. The memory limit of a sliced network is an eighth of the elements
+of its largest product, or the elements of its largest operand if those are more. smelt, cotengra and
+quimb keep to the limit, each with slices of its own; the others compute the network whole. Packages
 that are not installed, or cannot express a network, are left out. Each result is compared with
 opt_einsum's before it is timed.
 """

@@ -47,16 +47,23 @@ class DotCase:
         ]
         return DotDims(*groups)
 
-    def fewest_copies(self) -> int:
+    def fewest_copies(self, *, canonical: bool = False) -> int:
         """Operands that no product of one matrix a batch element can read where they lie.
 
         Such a product has one step along its rows, one along its columns and one along what it
         sums over, so free dims have to be neighbours in their order, and contracting dims in one
         order on both sides, which is free to choose. Batch dims may lie anywhere. Where nothing is
-        summed, both are broadcast in the order of the result.
+        summed, both are broadcast in the order of the result. A ``canonical`` product reads
+        [batch, free, summed] and [batch, summed, free] alone.
         """
         if not self.summed:
             return sum(side != self.batch + self._free(side) for side in (self.lhs, self.rhs))
+        if canonical:
+            lhs, rhs = self.batch + self._free(self.lhs), self._free(self.rhs)
+            return min(
+                (self.lhs != lhs + summed) + (self.rhs != self.batch + summed + rhs)
+                for summed in map("".join, permutations(self.summed))
+            )
         return min(
             sum(
                 not (_is_run(side, order) and _is_run(side, self._free(side)))

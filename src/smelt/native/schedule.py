@@ -164,7 +164,7 @@ def simplify(program: Program) -> None:
         simplify(body.program)
     layout_composition.run(program)
     transpose_folding.run(program, across_reshapes=True)
-    dot_dimension_sorter.run(program)
+    dot_dimension_sorter.run(program, strided=True)
     operand_layout.run(program)
     dot_decomposer.run(program, keep=lambda dot: _is_product(program, dot))
     layout_composition.run(program)

@@ -66,6 +66,19 @@ def test_an_output_is_written() -> None:
     assert composed(program) == ["Reshape"]
 
 
+@pytest.mark.parametrize("read", ["", "kept", "kept by a Reshape", "read"])
+def test_a_reshaped_result_that_has_its_sizes_is_made_at_once(read: str) -> None:
+    """Unless what is reshaped is a result, too."""
+    w = Written()
+    x = w.op("Neg", w.input(6, 5))
+    y = w.op("Reshape", w.op("Reshape", x, shape=(2, 3, 5)), shape=(6, 5))
+    others = {"kept": x, "read": w.op("Abs", x), "kept by a Reshape": w.op("Reshape", x)}
+    program = w.program(y, *([others[read]] if read else []))
+    left = composed(program)
+    assert left == ["Neg", *{"": [], "read": ["Abs"]}.get(read, ["Reshape"])]
+    assert program.outputs[0] == y
+
+
 def test_unknown_sizes_are_never_equal() -> None:
     w = Written()
     unknown = ir.SymbolicDim(None)

@@ -53,7 +53,7 @@ def optimize(
         optimize(body.program, decompose=decompose, strided=strided)
     layout_composition.run(program)
     transpose_folding.run(program, across_reshapes=strided)
-    dot_dimension_sorter.run(program)
+    dot_dimension_sorter.run(program, strided=strided)
     if strided:
         operand_layout.run(program)
     if decompose:

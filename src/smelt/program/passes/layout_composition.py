@@ -4,7 +4,8 @@
     after    z = Neg(a)
 
 A Transpose that moves only dims of size 1 becomes a Reshape, which is a view. A Concat of all
-slices of a tensor becomes the tensor. Dead code elimination removes what is left unread.
+slices of a tensor becomes the tensor. An output that a Reshape to the same sizes writes is written
+by the instruction before. Dead code elimination removes what is left unread.
 """
 
 from __future__ import annotations
@@ -39,11 +40,7 @@ def run(program: Program) -> bool:
                 replacement[output] = source
                 changed = True
                 continue
-            if (
-                composed.op == "Concat"
-                and source not in renamed
-                and _may_be_written_as(program, source, output)
-            ):
+            if source not in renamed and _may_be_written_as(program, source, output):
                 renamed[source] = output
                 changed = True
                 continue
