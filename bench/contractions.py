@@ -4,11 +4,11 @@
         python -m bench.contractions [--only mps] [--rounds 20] [--json FILE] [--drawn SEED]
 
 Packages take turns in one process, on the same arrays and by the path that opt_einsum finds; a
-figure is the least over the rounds. The memory limit of a sliced network is an eighth of the elements
-of its largest product, or the elements of its largest operand if those are more. smelt, cotengra and
-quimb keep to the limit, each with slices of its own; the others compute the network whole. Packages
-that are not installed, or cannot express a network, are left out. Each result is compared with
-opt_einsum's before it is timed.
+figure is the least over the rounds. The memory limit of a sliced network is an eighth of the
+elements of its largest product, or the elements of its largest operand if those are more. smelt,
+cotengra and quimb keep to the limit, each with its own slices; the others compute the network
+whole. Packages that are not installed, or cannot express a network, are left out. Each result is
+compared with opt_einsum's before it is timed.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _tree(case: Case) -> Any:
     }
     path, _ = opt_einsum.contract_path(case.equation, *case.shapes, shapes=True)
     tree = cotengra.ContractionTree.from_path(inputs, tuple(out), sizes, path=path)
-    return tree if case.limit is None else tree.slice(target_size=case.limit)
+    return tree if case.limit is None else tree.slice(target_size=case.limit, seed=0)
 
 
 def _by_cotengra(case: Case) -> Call:
