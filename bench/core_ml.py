@@ -24,7 +24,7 @@ from smelt.ir.symbolic_dims.dims import symbols_of, unnamed_dims
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.rounded_half import round_each_half
 from smelt.runtime.runner import open_runner
-from smelt.targets.coreml.runner import as_outside
+from smelt.targets.coreml.runner import as_package_array
 
 ERRORS = {"fp32": 1e-5, "fp16": 1e-2}
 
@@ -56,7 +56,7 @@ def largest_error(source: str | Path | ir.Model, precision: str, low: int, high:
     run = open_runner(source)
     sizes = dict.fromkeys((low, middle, high)) if names else {low: None}
     return max(
-        error_of(package(*map(as_outside, inputs)), run(*inputs))
+        error_of(package(*map(as_package_array, inputs)), run(*inputs))
         for size in sizes
         for inputs in [
             random_inputs(model, {name: size + (name == "total") for name in names}, seed=size)
@@ -67,7 +67,7 @@ def largest_error(source: str | Path | ir.Model, precision: str, low: int, high:
 def error_of(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
     """Return the largest error, relative to the largest finite element of an output."""
     worst = 0.0
-    for have, want in zip(found, map(as_outside, expected), strict=True):
+    for have, want in zip(found, map(as_package_array, expected), strict=True):
         if have.shape != want.shape:
             return float("inf")
         wide = want.astype(np.float64)

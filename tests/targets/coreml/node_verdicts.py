@@ -74,7 +74,7 @@ def verdict(case: object, precision: str = "fp32", ios: int = 17) -> str:
     inputs = [array_of(item) for item in case.data_sets[0][0]]
     expected = [array_of(item) for item in case.data_sets[0][1]]
     if any(item is None for item in (*inputs, *expected)):
-        return "refused: no tensors"
+        return without_tensors(case)
     refusal = ""
     for keep in dict.fromkeys((len(inputs), min(len(inputs), 1))):
         try:
@@ -86,6 +86,15 @@ def verdict(case: object, precision: str = "fp32", ios: int = 17) -> str:
             continue
         return compare(artifact, [outside(each) for each in inputs[:keep]], expected, case)
     return refusal
+
+
+def without_tensors(case: object) -> str:
+    """The refusal of a case with sequences or optional values; ``wrong`` if there is none."""
+    try:
+        smelt.compile(case.model, target="coreml")
+    except SmeltError as error:
+        return f"refused {error.code}: {error.what}: {error.why}"
+    return "wrong: a package for inputs or outputs that are no tensors"
 
 
 def compare(artifact, inputs, expected, case) -> str:

@@ -7,11 +7,12 @@ import io
 import json
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 from targets.coreml.packages import computed, constant, operations, types, written
 
 import smelt
-from smelt.errors import SmeltError
+from smelt.errors import ErrorList, SmeltError
 from smelt.ir import text
 from smelt.mlpackage.interface import ArrayElement
 from smelt.mlpackage.program import Element
@@ -397,3 +398,14 @@ def test_functions_states_and_images_that_do_not_fit_are_refused(model, options)
     (error,) = errors(model, dims={"B": (1, 8)} if model is DENSE else None, **options)
     assert error.code == "E660"
     assert error.why
+
+
+@pytest.mark.parametrize("kind", [ir.SequenceType, ir.OptionalType])
+def test_a_value_that_is_no_tensor_is_refused(kind):
+    model = text.parse("g (float[2] x) => (float[2] y) { y = Identity(x) }")
+    for value in (*model.graph.inputs, *model.graph.outputs):
+        value.type = kind(value.type)
+    with pytest.raises(ErrorList) as caught:
+        smelt.compile(model, target=coreml)
+    assert [error.code for error in caught.value.errors] == ["E201"] * 2
+    assert "one input for each tensor" in caught.value.errors[0].fix

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.errors import SmeltError, UsageError
+from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.ir.bounds import Bounds
 from smelt.ir.symbolic_dims.dims import size_of, symbols_of
 from smelt.mlpackage.interface import ArrayElement, Feature, MultiArray
@@ -117,10 +117,17 @@ def _range(dim: int | ir.SymbolicDim, sizes: Sizes) -> tuple[int, int]:
 def problems_of(values: Sequence[ir.Value], sizes: Sizes, kind: str) -> list[SmeltError]:
     """Return the errors of inputs or outputs, as ``kind`` calls them in messages.
 
-    They are a size that may be 0 (E407), and more enumerated shapes than Core ML allows (E633).
+    They are a value that is no tensor (E201), a size that may be 0 (E407), and more enumerated
+    shapes than Core ML allows (E633).
     """
     problems: list[SmeltError] = []
     for value in values:
+        if isinstance(value.type, ir.SequenceType | ir.OptionalType):
+            what = f"target 'coreml' cannot write the {kind} {value.name!r}"
+            why = "it is a sequence or an optional value, and Core ML passes tensors only"
+            fix = f"give the model one {kind} for each tensor"
+            problems.append(Unsupported("E201", what, why=why, fix=fix))
+            continue
         for dim in value.shape or ():
             names = symbols_of(dim)
             least = dim if isinstance(dim, int) else 1
