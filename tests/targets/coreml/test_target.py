@@ -409,3 +409,11 @@ def test_a_value_that_is_no_tensor_is_refused(kind):
         smelt.compile(model, target=coreml)
     assert [error.code for error in caught.value.errors] == ["E201"] * 2
     assert "one input for each tensor" in caught.value.errors[0].fix
+
+
+def test_an_array_with_integers_beyond_32_bits_is_refused():
+    run = written("g (int64[2] x) => (int64[2] y) { y = Abs(x) }").load()
+    assert run(np.array([-(2**31) + 1, 2**31 - 1]))[0].tolist() == [2**31 - 1] * 2
+    with pytest.raises(SmeltError) as caught:
+        run(np.array([1, 2**31]))
+    assert caught.value.code == "E632"

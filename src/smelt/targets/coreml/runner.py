@@ -113,6 +113,15 @@ def _as_declared(value: ir.Value, array: np.ndarray) -> np.ndarray:
 
 
 def as_package_array(value: object) -> np.ndarray:
-    """Return an array in a form that packages have: int32 for integers and bools, no scalars."""
+    """Return an array in a form that packages have: int32 for integers and bools, no scalars.
+
+    Raises UsageError E632 for integers beyond 32 bits.
+    """
     array = np.atleast_1d(np.asarray(value))
-    return array.astype(np.int32) if array.dtype.kind in "biu" else array
+    if array.dtype.kind not in "biu":
+        return array
+    narrow = array.astype(np.int32)
+    if not np.array_equal(narrow, array):
+        what = "an array for a Core ML package has integers beyond 32 bits"
+        raise UsageError("E632", what, why="Core ML has no wider ones", fix="give smaller integers")
+    return narrow
