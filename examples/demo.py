@@ -22,7 +22,7 @@ import onnx
 import onnx_ir as ir
 
 import smelt
-from smelt.candidate import Way, candidate
+from smelt.candidate import RunSettings, candidate
 from smelt.check.compare import error_in_words
 from smelt.cli.layout import table
 from smelt.cli.progress import progress
@@ -130,9 +130,9 @@ def _row(
 
 def _times(source: ir.Model, result: ir.Model, targets: tuple[str, ...]) -> dict[str, Timing]:
     """Time ``result`` in ONNX Runtime or compiled, taking turns with ``source`` at batch 1."""
-    way = Way(optimized=True)
-    sides = [candidate(source, "source", way=way)]
-    sides += [candidate(result, "result", target or None, way=way) for target in targets]
+    settings = RunSettings(optimized=True)
+    sides = [candidate(source, "source", settings=settings)]
+    sides += [candidate(result, "result", target or None, settings=settings) for target in targets]
     assert sides[0].interface is not None
     sizes = dict.fromkeys(sides[0].interface.symbols(), 1)
     inputs = random_inputs(source, sizes)

@@ -6,6 +6,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,33 @@ def test_a_commit_is_checked_as_the_makefile_says_and_nothing_is_fetched() -> No
     assert [hook["entry"] for hook in hooks] == ["make check"]
     assert "check" in targets
     assert all(hook["language"] == "system" and not hook["pass_filenames"] for hook in hooks)
+
+
+@cache
+def module_names(module: str) -> set[str]:
+    """The names that a module of smelt defines or imports, and those of its modules."""
+    path = ROOT / "src" / Path(*module.split("."))
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    found = {each.stem for each in path.glob("*")}
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found
+
+
+@pytest.mark.parametrize("folder", ["bench", "examples"])
+def test_what_benches_and_examples_import_exists(folder: str) -> None:
+    missing = [
+        f"{path.name}: {node.module}.{alias.name}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "smelt"
+        for alias in node.names
+        if alias.name not in module_names(node.module)
+        and "__getattr__" not in module_names(node.module)
+    ]
+    assert missing == []
