@@ -43,7 +43,7 @@ def test_whatever_one_model_does_the_others_are_done(batch, jobs):
     assert "SIGABRT" in errors["crash.onnx"]["what"]
     assert "stack smashing" in errors["crash.onnx"]["why"]
     assert "memory" in errors["killed.onnx"]["fix"]
-    assert errors["mute.onnx"]["why"] == "no words"
+    assert errors["mute.onnx"]["why"] == "its last output: no words"
     assert summary.to_json()["counts"] == {"done": 2, "failed": 5, "missing": 0, "cached": 0}
 
 

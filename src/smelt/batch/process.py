@@ -61,7 +61,8 @@ def run_job(
         return failed(job, key, error, time.monotonic() - begin)
     fields = _facts(out, job, batch)
     if fields is None or (status and "error" not in fields):
-        return failed(job, key, _error_without_document(status, err), time.monotonic() - begin)
+        failure = _error_without_document(job, status, err)
+        return failed(job, key, failure, time.monotonic() - begin)
     if status and fields["error"]["code"] == "E643":
         raise _wrong_options(batch.action, fields["error"]["what"])
     return Outcome(job.name, job.output, key, status, time.monotonic() - begin, **fields)
@@ -145,25 +146,27 @@ def _facts(out: str, job: Job, batch: Batch) -> dict[str, Any] | None:
         return None
 
 
-def _error_without_document(status: int, err: str) -> SmeltError:
-    """Return the error of a process that printed no JSON document: a signal E520, else E901.
+def _error_without_document(job: Job, status: int, err: str) -> SmeltError:
+    """Return the error of a process that printed no JSON document: E520 after a signal, else E901.
 
     ``err`` is its standard error, of which the last line is quoted.
     """
     words = [line.strip()[:200] for line in err.splitlines() if line.strip()]
+    last_output = f"its last output: {words[-1]}" if words else "it printed no error"
     if status < 0:
         name = signal.Signals(-status).name
-        return ResourceLimit(
-            "E520",
-            f"the process of the model was ended by {name}",
-            why=words[-1] if words else "it printed nothing",
-            fix="fewer --jobs, if memory ran out" if name == "SIGKILL" else "report the model",
-        )
-    what = f"the command ended with status {status} and without a document"
+        cause, fix = "a library crashed, or another process sent the signal", "report the model"
+        if name == "SIGKILL":
+            cause, fix = (
+                "the system may send it if memory runs out",
+                "fewer --jobs, if memory ran out",
+            )
+        what = f"{name} ended the process that ran {job.model!r}"
+        return ResourceLimit("E520", what, why=f"{cause}; {last_output}", fix=fix)
     return InternalError(
         "E901",
-        what,
-        why=words[-1] if words else "it printed nothing",
+        f"the command for {job.model!r} ended with status {status} and printed no JSON document",
+        why=last_output,
         fix="run the command on this model alone, and report what it prints",
     )
 

@@ -100,8 +100,8 @@ def prepared(
         raise UsageError(
             "E671",
             "an operand is traced by JAX",
-            why="this call needs the numbers of its operands",
-            fix="call it outside of jax.jit and jax.grad, without out=",
+            why="JAX traces only smelt.einsum without out=; this call needs numbers",
+            fix="call smelt.einsum without out=, or make this call outside of jax.jit and jax.grad",
         )
     if needs_gradient(given):
         raise unrecorded()
@@ -123,7 +123,7 @@ def unrecorded() -> UsageError:
     return UsageError(
         "E671",
         "a tensor needs a gradient, and this call records none",
-        why="PyTorch records sums of products on this machine, without out=",
+        why="gradients are recorded on this machine, over the semiring sum_product, without out=",
         fix="pass tensor.detach(), or call under torch.no_grad()",
     )
 
@@ -251,7 +251,7 @@ def _copied_to(out: Any, result: np.ndarray) -> Any:
             "E656",
             "out= cannot be written",
             why="its memory is read-only, as that of JAX arrays",
-            fix="leave out= out, or give an array that can be written",
+            fix="omit out=, or give an array that can be written",
         )
     write_to(out, result)
     return out

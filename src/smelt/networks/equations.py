@@ -49,11 +49,14 @@ def equation_of(text: str, shapes: Sequence[Sequence[Dim]]) -> tuple[Equation, d
             fix="give each operand one dim for each letter of its term; equal letters are equal "
             "sizes",
         ) from error
-    if max(map(len, (*parsed.terms, parsed.out))) > MOST_DIMS:
+    arrays = {f"operand {number}": term for number, term in enumerate(parsed.terms)}
+    arrays["the result"] = parsed.out
+    widest = max(arrays, key=lambda name: len(arrays[name]))
+    if len(arrays[widest]) > MOST_DIMS:
         raise UsageError(
             "E656",
-            f"an array of the equation has more than {MOST_DIMS} dims",
-            why="ONNX and NumPy limit the number of dims",
+            f"{widest} of the equation has {len(arrays[widest])} dims",
+            why=f"an array has at most {MOST_DIMS} dims in ONNX and NumPy",
             fix="split the equation so that no array has more dims",
         )
     return parsed, sizes_of(parsed.terms, shapes)
@@ -112,7 +115,7 @@ def element_type(dtype: Any) -> np.dtype:
         raise UsageError(
             "E656",
             f"{dtype!r} is not an element type",
-            why="it names no element type of NumPy or ml_dtypes",
+            why="neither NumPy nor ml_dtypes has an element type of that name",
             fix="dtype='float32'",
         ) from error
 

@@ -2,10 +2,10 @@
 
 ::
 
-    canonicalize,fixpoint(const-elimination,simplify){max=8},add-fp16-cast{skip-ops-by-type=A,B}
+    canonicalize,fixpoint(simplify,fuse){max=8},add-fp16-cast{skip-ops-by-type=A,B skip-nodes=y*}
 
-Steps are passes, stages of ``pipelines.py`` and ``fixpoint(...)``, with options in braces,
-separated by spaces as in MLIR. ``@FILE`` reads the text from a file."""
+Steps are passes, stages of ``pipelines.py`` and ``fixpoint(...)``, separated by commas. Options
+follow a pass in braces, separated by spaces as in MLIR. ``@FILE`` reads the text from a file."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ Steps: TypeAlias = tuple[Step | Fixpoint, ...]
 
 
 def parse(text: str) -> Steps:
-    """Return the steps of a pipeline text, with stages expanded. Raises UsageError: E601 unknown
-    pass, E602 syntax, E603 option, E604 declared order broken."""
+    """Return the steps of a pipeline text, with stages expanded. Raises UsageError E601 for an
+    unknown pass, E602 for bad syntax, E603 for a bad option, E604 for a broken declared order."""
     steps = _Parser(_read(text)).parse()
     check_order(steps)
     return steps
@@ -83,7 +83,7 @@ def parse_all(*texts: str) -> Steps:
 
 
 def without_steps(steps: Steps, dropped: Collection[str]) -> Steps:
-    """Return ``steps`` without the steps whose text is in ``dropped``, in Fixpoints too."""
+    """Return ``steps`` without those whose text, options included, is in ``dropped``."""
     kept: list[Step | Fixpoint] = []
     for step in steps:
         if isinstance(step, Fixpoint):
@@ -211,7 +211,7 @@ class _Parser:
             f"the pipeline is not well formed: expected {expected}",
             at=f"{self.text[: self.at]}>>>{self.text[self.at :]}",
             fix="for instance: canonicalize,fixpoint(simplify,fuse){max=8}",
-            why="the text breaks off or holds another character at the mark >>>",
+            why="at the mark >>>, the text ends or has another character",
         )
 
 

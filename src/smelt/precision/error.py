@@ -113,7 +113,7 @@ def parse_limit(text: str | float, metric: Metric) -> float:
         raise UsageError(
             "E636",
             f"--within {words!r} is no error",
-            why="it is a positive number, or one with a percent sign",
+            why="an error is a positive number, with or without a percent sign",
             fix="--within 1%, or --within 0.5 with --metric top1",
         )
     return limit / 100 if words.endswith("%") and metric.unit != "points" else limit
@@ -245,24 +245,33 @@ def _classes(array: np.ndarray) -> np.ndarray:
 
 
 def _guarded(function: Callable[..., object]) -> Measure:
-    """Return ``function`` as a measure; raise E686 if ``function`` raises or returns no number."""
+    """Return ``function`` as a measure, which raises E686 if ``function`` raises or returns no
+    number."""
+    name = getattr(function, "__name__", function)
 
     def measure(reference: Outputs, outputs: Outputs) -> float:
         """Return the error that the function measures; infinite for NaN."""
         try:
             result = function(reference, outputs)
-            error = float(result)  # type: ignore[arg-type]
         except SmeltError:
             raise
-        except Exception as error_raised:
+        except Exception as error:
             raise UsageError(
                 "E686",
-                f"the metric {getattr(function, '__name__', function)!r} fails: "
-                f"{type(error_raised).__name__}: {error_raised}",
-                why="it is called with two lists, each with the outputs of a sample by name",
+                f"the metric {name!r} raises {type(error).__name__}: {error}",
+                why="it gets two lists, each of one dict per sample: output names to arrays",
+                fix="correct the function: `reference[0]['NAME']` is an output of the first sample",
+            ) from error
+        try:
+            number = float(result)  # type: ignore[arg-type]
+        except Exception as error:
+            raise UsageError(
+                "E686",
+                f"the metric {name!r} returns {result!r:.60}",
+                why=f"that is no number: {error}",
                 fix="return a number: 0 for equal outputs, larger for worse ones",
-            ) from error_raised
-        return math.inf if math.isnan(error) else error
+            ) from error
+        return math.inf if math.isnan(number) else number
 
     return measure
 

@@ -48,7 +48,7 @@ def _damaged_error(file: str, folder: Path, why: str) -> UsageError:
         "E616",
         f"{file!r} is {what} in {str(folder)!r}",
         why=why,
-        fix="compile the model again, or run the folder as it was written",
+        fix="compile the model again, or copy the whole folder as smelt wrote it",
     )
 
 

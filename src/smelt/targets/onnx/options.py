@@ -9,10 +9,12 @@ from smelt.errors import UsageError
 
 @dataclass(frozen=True)
 class Options:
-    """``name``: the file is ``NAME.onnx``; raises UsageError E660 for an impossible name.
+    """What the target writes.
 
-    ``keep_bfloat16`` keeps bfloat16 values that ONNX Runtime has no kernels for. ``functions``
-    writes operators beyond ONNX as model-local functions, not in line.
+    ``name``: the file is ``NAME.onnx``; raises UsageError E660 for an impossible name.
+
+    ``keep_bfloat16``: keep bfloat16 values that ONNX Runtime has no kernels for. ``functions``:
+    write operators beyond ONNX as model-local functions, not in line.
     """
 
     name: str = "model"
@@ -24,7 +26,7 @@ class Options:
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
             raise UsageError(
                 "E660",
-                f"{self.name!r} is not a value of the option name of target onnx",
-                why="it is the name of a file, without a folder",
-                fix="--option name=model",
+                f"the option name of target onnx cannot be {self.name!r}",
+                why="NAME.onnx must be a file name: not only dots, and without / \\ : and NUL",
+                fix="--option name=model writes model.onnx",
             )

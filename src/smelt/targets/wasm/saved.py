@@ -26,7 +26,7 @@ def runner_of(
     sizes: RunBounds,
     lengths: RunBounds,
 ) -> Runner:
-    """Return what runs the files of a folder on this machine."""
+    """Return the runner of the files of a folder on this machine: Node or wasmtime."""
     return WasmModule(files, name, interface, sizes, lengths)
 
 
@@ -43,7 +43,8 @@ def open_folder(folder: Path) -> Saved | None:
 
 
 def _saved(folder: Path, contents: InterfaceFile) -> Saved:
-    """Read the files that ``contents`` lists, check that they are as written, and return Saved."""
+    """Read the files that ``contents`` lists, compare their digests with those listed, and return
+    Saved; raises UsageError E616 for a missing or damaged file."""
     name = check_identifier(contents.name)
     ends = (".wasm", ".plain.wasm", ".weights", ".mjs")
     files = {}
@@ -57,10 +58,9 @@ def _saved(folder: Path, contents: InterfaceFile) -> Saved:
             raise UsageError(
                 "E616",
                 f"{file!r} is {what} in {str(folder)!r}",
-                why="its bytes are not those written"
-                if path.is_file()
-                else "the folder is incomplete",
-                fix="compile the model again, or run the folder as it was written",
+                why=f"{name}.json lists the file"
+                + (" with another digest" if path.is_file() else ", and the folder lacks it"),
+                fix="compile the model again, or copy the whole folder as smelt wrote it",
             )
     load = partial(runner_of, files, name, contents.interface, contents.sizes, contents.lengths)
     return Saved("wasm", contents.interface, load, ranges=contents.ranges)
