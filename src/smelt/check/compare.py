@@ -98,7 +98,8 @@ def error_in_words(comparison: Comparison) -> str:
 
 
 Slack = Sequence[np.ndarray | None]
-"""For each output the allowed absolute error of each element; infinite leaves an element out."""
+"""For each output, the allowed absolute error of each element, or None. An element with an infinite
+one is not compared: rounding alone decides it."""
 
 
 def compare(
@@ -130,7 +131,8 @@ def compare(
 
 @dataclass(frozen=True)
 class Limit:
-    """The allowed difference of one output; see ``compare``."""
+    """The allowed difference of one output; see ``compare``. ``slack`` has the allowed absolute
+    error of each element, None if it was not measured on the source."""
 
     tolerance: Tolerance = EXACT
     slack: np.ndarray | None = None
@@ -165,7 +167,9 @@ def _compare_value(name: str, expected: Value, actual: Value, limit: Limit) -> l
 
 
 def compare_arrays(name: str, expected: np.ndarray, actual: np.ndarray, limit: Limit) -> Comparison:
-    """Compare two arrays; a different dtype or shape is one failed comparison."""
+    """Compare two arrays; a different dtype or shape is one failed comparison.
+
+    The slack of ``limit`` is ignored for an array of another shape, and for complex numbers."""
     kind = _kind(expected)
     text = all(array.dtype.kind in "OUST" for array in (expected, actual))
     if not text and expected.dtype != actual.dtype:
@@ -194,7 +198,6 @@ def _compare_complex(
     name: str, expected: np.ndarray, actual: np.ndarray, limit: Limit
 ) -> Comparison:
     """Compare complex numbers as pairs of real numbers."""
-
     a, b = (np.stack([array.real, array.imag], axis=-1) for array in (expected, actual))
     return compare_arrays(name, a, b, limit.without_slack())
 
@@ -292,5 +295,5 @@ def _passed_mask(
 
 
 def _index(flat: np.intp | int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index of an element from its position in row-major order."""
+    """Return the index of an element from ``flat``, its position in row-major order."""
     return tuple(int(item) for item in np.unravel_index(int(flat), shape))

@@ -56,9 +56,7 @@ def ordered(
 ) -> Program:
     """Return the program of ``model`` in the instruction order that needs the least memory.
 
-    ``integers``: compute groups of operators between quantized numbers in integers, else in floats.
-    ``fixed_point``: requantize sums without floats. Raises an ErrorList of everything without a
-    kernel; ``target`` names the target in it.
+    The other arguments and the errors are those of ``planned``.
     """
     program = lower(model, is_computed_in_runs(bounds_of(model.graph)))
     bind_declared(program, declared(model.graph))
@@ -90,8 +88,11 @@ def planned(
 
     ``choices`` are program passes that replace operators by those with better kernels on this
     machine. ``groups`` are passes that fuse the instructions left after epilogues are fused. If the
-    memory peak is below ``enough`` bytes, no better order is searched. ``integers``,
-    ``fixed_point`` and errors are as in ``ordered``.
+    memory peak is below ``enough`` bytes, no better order is searched. ``integers``: compute groups
+    of operators between quantized numbers in integers, else in floats. ``fixed_point``: requantize
+    sums without floats. Types that C lacks, such as float16, keep their storage, but ``widen`` puts
+    conversions to and from a C type around their kernels. Raises an ErrorList of all instructions
+    without a kernel; ``target`` names the target in it.
     """
     note_conditions(program)
     fold_movement(program)

@@ -28,7 +28,8 @@ SMALL_PART = 100
 """A product with fewer than 1/100 of all weights may stay in float32 if that saves casts."""
 
 FLOAT_SIDE, HALF_SIDE = "in float32", "in half"
-"""Pseudo-nodes of the cut for everything whose type is fixed, such as inputs of the model."""
+"""The two pseudo-nodes of the cut: one that is always in float32, and one that is always in half.
+They stand for everything whose type is fixed, such as inputs and outputs of the model."""
 
 
 def border_of(
@@ -43,30 +44,31 @@ def border_of(
     """Return the problem whose minimum cut decides which nodes are in half.
 
     ``possible`` maps each node that can compute in half to the operands and results that would
-    become half; the ``fixed`` ones among them must stay in float32. A float32 value between two
-    nodes costs a Cast if one of them is in half and the other is not.
+    become half; the ``fixed`` ones among them must stay in float32. With ``half_interface``, inputs
+    and outputs of the model become half, else they stay float32. A float32 value between two nodes
+    costs a Cast if one of them is in half and the other is not.
     """
     border = Border()
     border.add(FLOAT_SIDE, in_half=UNBOUNDED)
     border.add(HALF_SIDE, in_float=UNBOUNDED)
-    stored = sum(
+    weight_count = sum(
         _elements(value) for graph in scope.graphs(model) for value in graph.initializers.values()
     )
     for node in possible:
         if node in fixed:
             border.add(node, in_half=UNBOUNDED)
         else:
-            in_float, in_half = _preference(node, constants, half, stored)
+            in_float, in_half = _preference(node, constants, half, weight_count)
             border.add(node, in_float=in_float, in_half=in_half)
     for graph in scope.graphs(model):
-        ports = HALF_SIDE if half_interface and graph is model.graph else FLOAT_SIDE
+        interface_side = HALF_SIDE if half_interface and graph is model.graph else FLOAT_SIDE
         outputs = set(graph.outputs)
-        for value, writer in _written(graph, possible, ports):
+        for value, writer in _written(graph, possible, interface_side):
             if value.dtype != WIDE or constants.get(value, limit=None) is not None:
                 continue
             readers = dict.fromkeys(_reader(use.node, use.idx, possible) for use in value.uses())
             if value in outputs:
-                readers[ports] = None
+                readers[interface_side] = None
             other_sides = [each for each in readers if each is not None and each != writer]
             if other_sides:
                 border.connect(writer, other_sides)
@@ -74,14 +76,15 @@ def border_of(
 
 
 def _written(
-    graph: ir.Graph, possible: Mapping[ir.Node, Places], ports: str
+    graph: ir.Graph, possible: Mapping[ir.Node, Places], interface_side: str
 ) -> Iterator[tuple[ir.Value, ir.Node | str]]:
     """Yield each value of ``graph`` with the node that decides its type, or with a pseudo-node.
 
-    ``ports`` is the pseudo-node for graph inputs.
+    ``interface_side`` is the pseudo-node for graph inputs, ``FLOAT_SIDE`` that for results whose
+    type no choice changes.
     """
     for value in graph.inputs:
-        yield value, ports
+        yield value, interface_side
     for node in graph:
         for index, value in enumerate(node.outputs):
             changes = node in possible and index in possible[node][1]
@@ -89,8 +92,9 @@ def _written(
 
 
 def _reader(node: ir.Node, index: int, possible: Mapping[ir.Node, Places]) -> ir.Node | str | None:
-    """Return the node or pseudo-node whose type operand ``index`` must have; None if
-    any will do.
+    """Return the node or pseudo-node that decides the type of operand ``index`` of ``node``.
+
+    None if ``node`` takes either type.
     """
     if node in possible and index in possible[node][0]:
         return node
@@ -100,17 +104,18 @@ def _reader(node: ir.Node, index: int, possible: Mapping[ir.Node, Places]) -> ir
 
 
 def _preference(
-    node: ir.Node, constants: Constants, half: ir.DataType, stored: int
+    node: ir.Node, constants: Constants, half: ir.DataType, weight_count: int
 ) -> tuple[int, int]:
     """Return ``(cost in float32, cost in half)`` of ``node``, for the minimum cut.
 
-    ``stored`` is the number of weights of the model. A residual sum (an Add without constants) and
-    a Mul or Div by a number that is inexact in half prefer float32, because half drops bits. A
-    product with a small part of the weights is in half unless that costs two casts more. Operators
-    that move elements have almost no preference; others are cheaper in half.
+    ``weight_count`` is the number of float32 elements in the weights of the model. A residual sum
+    (an Add without constants) and a Mul or Div by a number that is inexact in half prefer float32,
+    because half drops bits. A product with a small part of the weights is in half unless that costs
+    two casts more. Operators that move elements have almost no preference; others are cheaper in
+    half.
     """
     largest = max((_elements(v) for v in node.inputs if v is not None), default=0)
-    if node.op_type in ("Gemm", "MatMul") and 0 < largest * SMALL_PART < stored:
+    if node.op_type in ("Gemm", "MatMul") and 0 < largest * SMALL_PART < weight_count:
         return CAST + CAST // 2, 0
     if node.op_type in HEAVY or largest >= LARGE:
         return UNBOUNDED, 0

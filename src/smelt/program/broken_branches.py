@@ -20,7 +20,11 @@ def end_broken_branches(program: Program, *, certain: bool = True) -> None:
 
 
 def _abort_bodies(program: Program) -> None:
-    """Replace each body of ``program`` in which a condition fails by an abort, in place."""
+    """Replace each body of ``program`` in which a condition fails by an abort, in place.
+
+    The abort has the requirement that fails as its text; runtimes put words before it, such as
+    "this requirement does not hold: the sizes 4 and 5 fit".
+    """
     for body in program.bodies:
         failing = next(
             (condition for condition in body.program.conditions if condition.fails), None
@@ -33,13 +37,13 @@ def _abort_bodies(program: Program) -> None:
             )
 
 
-def _aborting(program: Program, fact: str) -> Program:
-    """Return ``program`` with one instruction per result that aborts the run because ``fact``
-    fails."""
+def _aborting(program: Program, requirement: str) -> Program:
+    """Return ``program`` with one instruction per result, which aborts the run because
+    ``requirement`` does not hold. Results that are inputs or constants need none."""
     not_computed = {*program.inputs, *program.constants}
     origin = program.instructions[0].origin if program.instructions else ""
     aborts = [
-        Instruction(FAIL, (), (slot,), {"why": fact}, origin=origin)
+        Instruction(FAIL, (), (slot,), {"why": requirement}, origin=origin)
         for slot in dict.fromkeys(program.outputs)
         if slot not in not_computed
     ]

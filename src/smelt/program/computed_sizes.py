@@ -22,14 +22,19 @@ Rule: TypeAlias = Callable[[Program, Instruction], Sizes]
 
 
 def computed_sizes(program: Program, instruction: Instruction) -> Sizes:
-    """Return, by symbol, the result sizes of ``instruction`` if all operand sizes are known."""
+    """Return the sizes, by symbol, of the symbolic dims of results.
+
+    Empty if results have no symbolic dim, or if the operator has no rule. The rule leaves out a
+    symbol whose size depends on an operand's symbolic dim.
+    """
     rule = _rule(instruction)
     shapes = [program.slots[slot].shape for slot in instruction.outputs if slot >= 0]
     return rule(program, instruction) if rule is not None and any(map(is_open, shapes)) else {}
 
 
 def computed_symbols(program: Program, instruction: Instruction) -> frozenset[str]:
-    """Return the symbols that ``computed_sizes`` binds once the sizes of operands are known."""
+    """Return the symbols that ``computed_sizes`` will have as keys once the sizes of operands are
+    known."""
     after = program.slots[instruction.outputs[0]].shape
     unknown = [str(dim) for dim in after if is_symbol(dim)]
     if _rule(instruction) is None:

@@ -53,11 +53,11 @@ def compile_for_session(
     from smelt.frontends.onnx.mapped import WEIGHT_FILES
     from smelt.passes.interface.materialize_symbolic_dims import bind_dims
     from smelt.runtime.interface import interface_of
-    from smelt.sessions.interim import InterimSession, may_run_interim, status_of
+    from smelt.sessions.interim import InterimSession, may_run_interim, source_identity
     from smelt.targets.host.runner import HostRunner
 
     model_source = source if isinstance(source, bytes) else Path(source)
-    status = status_of(model_source)
+    identity = source_identity(model_source)
     model = load(model_source, keep_opset=True)
     files = model.graph.meta.get(WEIGHT_FILES, ())
     bind_dims(model, options.dims)
@@ -72,7 +72,7 @@ def compile_for_session(
     described = _described(interface, metadata, artifact, files)
     if has_interim and isinstance(described.run, HostRunner):
         names = [port.name for port in interface.inputs]
-        described.run.interim = InterimSession(model_source, names, options.threads, status)
+        described.run.interim = InterimSession(model_source, names, options.threads, identity)
     return described
 
 

@@ -38,9 +38,12 @@ def may_run_interim(model: ir.Model, options: SessionOptions) -> bool:
     return not any(dtype is not None and is_wrong(node, dtype) for node, dtype in typed)
 
 
-def status_of(source: bytes | Path) -> object:
-    """Return the identity of the file ``source``; None if it cannot be read, or is no path but the
-    bytes of a model."""
+def source_identity(source: bytes | Path) -> object:
+    """Return the identity of the file ``source``, which changes with its bytes: a session that
+    opens later compares it, so that it does not run another model.
+
+    None if the file cannot be read, or if ``source`` is the bytes of a model, which cannot change.
+    """
     if isinstance(source, bytes):
         return None
     try:
@@ -52,17 +55,19 @@ def status_of(source: bytes | Path) -> object:
 class InterimSession:
     """Calls a model in ONNX Runtime; its session opens with the first call.
 
-    A file that has changed since ``status`` was read is another model, so nothing opens then.
+    No session opens if the file has changed since ``identity`` was read: it may be another model.
     """
 
     def __init__(
-        self, source: bytes | Path, names: Sequence[str], threads: int, status: object
+        self, source: bytes | Path, names: Sequence[str], threads: int, identity: object
     ) -> None:
-        """Open nothing yet; ``names`` are those of the inputs in order; ``status`` is what
-        ``status_of`` returned before the model was read.
+        """Open nothing yet.
+
+        ``names`` are the names of the inputs in order. ``identity`` is what ``source_identity``
+        returned before the model was read.
         """
         self._source = source
-        self._status = status
+        self._identity = identity
         self._names = names
         self._advice = SessionAdvice(threads=threads, spinning_after_run=False)
         self._session: Session | None = None
@@ -99,7 +104,7 @@ class InterimSession:
         with self._changing:
             if self._session is None or self._process != os.getpid():
                 LOG.info("ONNX Runtime runs the model until the C compiler is done")
-                if status_of(self._source) != self._status:
+                if source_identity(self._source) != self._identity:
                     raise OSError(f"{self._source!r} has changed")
                 self._session = open_session(self._source, self._advice)
                 self._process = os.getpid()

@@ -20,6 +20,7 @@ from smelt.ir.tensors.missing_weights import EXPECTED, fill, missing_weights
 from smelt.spans import span
 
 Names: TypeAlias = "Mapping[str, str] | Callable[[str], str]"
+"""From the model's name of a weight to its name in the checkpoint."""
 
 FIXES: Mapping[str, str] = {
     "it lacks": "names={WEIGHT: NAME}, or smelt convert --weight-name WEIGHT=NAME, gives the name"
@@ -130,9 +131,8 @@ def _checked_matches(
 
 
 def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, str]:
-    """Return ``names`` with the model's name of each weight as key, if the key was a path.
-
-    The user may write ``layers/0/kernel`` for the weight ``layers_0_kernel``.
+    """Return ``names``, weight to name in the checkpoint, with keys that are paths replaced by the
+    model's names: ``{"layers/0/kernel": "h.w"}`` becomes ``{"layers_0_kernel": "h.w"}``.
     """
     weight_of = {comparison_key(weight): weight for weight in weights}
     return {w if w in weights else weight_of.get(comparison_key(w), w): t for w, t in names.items()}
@@ -181,7 +181,7 @@ def _names_by_short_key(names_and_keys: Sequence[tuple[str, str]], prefix: int) 
 
 
 def _prefix_lengths(texts: Sequence[str]) -> list[int]:
-    """Return the lengths of common prefixes that end at a separator, 0 first."""
+    """Return the lengths of prefixes that all ``texts`` have and that end at ``_``, 0 first."""
     if not texts:
         return [0]
     low, high = min(texts), max(texts)

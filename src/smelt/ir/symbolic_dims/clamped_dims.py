@@ -1,9 +1,10 @@
 """Dims that are clamped to the size of a table: S and Min(512, S) are equal wherever they
 broadcast.
 
-Positions beyond a table fail at run time. A bound that one axis of a broadcast proves, such as S +
-P <= 64, also holds on the other axes: ``table[P : P + S, : P + S]`` has S rows if it is added to
-scores of S rows and P + S columns.
+Positions beyond a table fail at run time. A bound that one axis of a broadcast proves also holds on
+the other axes. For a table of 64 x 64, ``table[P : P + S, : P + S]`` has Min(64, P + S) columns and
+Min(64, P + S) - Min(64, P) rows. If it is added to scores of S rows and P + S columns, the columns
+prove that P + S <= 64. So no Min has an effect, and the table has S rows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ def broadcast_sizes(dims_by_axis: Mapping[int, Sequence[Dim]]) -> dict[int, Dim 
     """Return, by axis, the size to which the dims of that axis broadcast; None if it is not known.
 
     ``dims_by_axis`` has the dims of all operands by axis. A number and a clamped dim are equal only
-    under bounds that other axes prove.
+    under bounds that other axes prove. For the table of this module:
+
+        {2: [S, Min(64, P + S) - Min(64, P)], 3: [P + S, Min(64, P + S)]}   =>   {2: S, 3: P + S}
+
+    Axis 3 has a known size and proves P + S <= 64. Under this bound, axis 2 is S.
     """
     sizes: dict[int, Dim | None] = {}
     for axis, dims in dims_by_axis.items():

@@ -87,9 +87,11 @@ def _is_effective_bound(dim: ir.SymbolicDim) -> bool:
 
 @lru_cache(maxsize=4096)
 def _simplified_text(text: str, empty: tuple[str, ...]) -> str | None:
-    """Return ``text`` with fewer bounds, None if none is redundant.
+    """Return ``text`` with fewer bounds; None if none is redundant.
 
-    SymPy simplifies it for sizes >= 1. The result must also hold where some of ``empty`` are 0.
+    SymPy simplifies it for sizes >= 1. The result must also hold where some of ``empty``, the names
+    of sizes that may be 0, are 0. If no size may be 0, SymPy has dropped the redundant bounds of
+    ``text`` when it read it, so there is nothing left to do.
     """
     simple = expression_of_positive(text)
     if not empty or len(empty) > MOST or _bounds(str(simple)) >= _bounds(text):

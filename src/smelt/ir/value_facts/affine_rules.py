@@ -1,5 +1,9 @@
 """The affine form of an operator's result, given the affine forms of its operands.
 
+A tensor of integers has an affine form if each element is ``start + step * i + step * j + ...`` of
+its index ``(i, j, ...)``, with one step per axis (``affine.py``). It is uniform if all steps are 0:
+all its elements are ``start``. Booleans count as 0 and 1.
+
 Each rule requests operand forms from the proof and returns the form of the result, or None.
 """
 
@@ -59,7 +63,7 @@ def _identity(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affin
 
 
 def _cast(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of the operand; a cast to bool needs a uniform operand; else None."""
+    """Return the form of the operand. A cast to bool needs a uniform operand, else it is None."""
     form = proof.of(node.inputs[0], depth)
     if form is None or value.dtype != ir.DataType.BOOL:
         return form

@@ -14,6 +14,7 @@ class Writer:
     """
 
     def __init__(self, depth: int = 0, parts: int = 1) -> None:
+        """Begin without lines, ``depth`` levels indented; ``parts`` is the number of shards."""
         self._lines: list[str] = []
         self._depth = depth
         self.parts = parts
@@ -44,7 +45,7 @@ class Writer:
         """Put the lines of the ``with`` block into a loop over ``var`` from ``start`` below
         ``stop``.
 
-        ``for (ptrdiff_t i = 0; i < 8; ++i) {``
+        ``for (ptrdiff_t i = 0; i < 8; ++i) {`` for ``var`` "i" and ``stop`` 8.
         """
         with self.block(f"for (ptrdiff_t {var} = {start}; {var} < {stop}; {_advance(var, step)})"):
             yield
@@ -54,6 +55,8 @@ class Writer:
         self, var: str, stop: int | str, start: int | str = 0, step: int | str = 1
     ) -> Iterator[None]:
         """Write a loop with independent iterations, of which each shard computes a range.
+
+        The C for 100 iterations and 4 shards:
 
         ```
         for (ptrdiff_t i = 0 + 100 * part / 4, i_end = part + 1 == 4 ? 100 : ...; i < i_end; ++i) {

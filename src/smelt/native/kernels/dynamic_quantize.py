@@ -40,6 +40,7 @@ RANGE = """static IF_CALLED void range_of(const float *x, ptrdiff_t n, float *ra
     range[1] = high;
 }
 """
+"""C that writes the least and the greatest of 0 and n numbers; no comparison with NaN is true."""
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -51,23 +52,35 @@ def _refuse(instance: Instance) -> str | None:
 def dynamic_quantize(cx: KernelContext) -> None:
     """Write the range of the numbers, then the bytes, their scale and their zero point.
 
+    ``last`` has the zero point and the sign bits to flip, none for unsigned bytes (``store_two``).
+    ``quantize_run`` computes whole vectors, the loop the other elements. It rounds to -512 to 512
+    before it adds the zero point: values beyond would saturate with any zero point.
+
     ```
     range_of(x0, 700, range);
-    const float step = range[1] > range[0] ? (range[1] - range[0]) / 255.0f : 1.0f;
+    const float wide = (range[1] - range[0]) / 255.0f;
+    const float step = range[1] > range[0] ? wide : 1.0f;
     const int32_t point = rounded(-(range[0] / step), 0.0f, 255.0f);
+    const int32_t last[] = { point, 0 };
+    y1[0] = step;
+    y2[0] = (uint8_t)point;
     ptrdiff_t i = quantize_run(x0, 700, step, last, y0);
+    for (; i < 700; ++i) {
+        const int32_t v = rounded(x0[i] / step, -512.0f, 512.0f) + point;
+        y0[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+    }
     ```
     """
     source, output, scale = cx.input(0), cx.output(0), cx.output(1)
     zero, body = cx.output(2), cx.body
     run = quantize_run(cx)
     declare(cx)
-    rounded_value = rounded(cx, "VALUE", 0, 255)
+    point = rounded(cx, "-(range[0] / step)", 0, 255)
     body.line("float range[2];")
     body.line(f"{cx.call('range_of', RANGE)}({source.name}, {source.size}, range);")
     body.line("const float wide = (range[1] - range[0]) / 255.0f;")
     body.line("const float step = range[1] > range[0] ? wide : 1.0f;")
-    body.line(f"const int32_t point = {rounded_value.replace('VALUE', '-(range[0] / step)')};")
+    body.line(f"const int32_t point = {point};")
     body.line("const int32_t last[] = { point, 0 };")
     body.line(f"{scale.name}[0] = step;")
     body.line(f"{zero.name}[0] = (uint8_t)point;")

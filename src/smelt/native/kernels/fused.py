@@ -21,8 +21,8 @@ MAP = "smelt.native::Map"
 
 
 def is_elementwise(program: Program, step: Instruction) -> bool:
-    """True if ``step`` may join a Map: it is elementwise, and calls only
-    functions that vectorize."""
+    """True if ``step`` may join a Map: it is elementwise, and calls only functions that compilers
+    vectorize."""
     kernel_ = _kernel(step.op)
     if kernel_ is None or kernel_.element is None or len(step.outputs) != 1 or step.epilogue:
         return False
@@ -73,7 +73,13 @@ def fused(cx: KernelContext) -> None:
 def part_lines(cx: KernelContext) -> tuple[list[str], str]:
     """Return the statements of all parts for one element of each input, and the result variable.
 
-    Of ``Relu(x + y)``: the lines of ``part0`` and ``part1``, and "part1".
+    The placeholder ``{0}`` stands for the element of input 0, and so on; ``emit_map`` fills them.
+    Other braces are doubled. For ``Relu(x + y)``, the result variable is ``part1``, and the lines:
+
+    ```
+    const float part0 = {0} + {1};
+    const float part1 = part0 > 0 ? part0 : 0;
+    ```
     """
     names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.stand_for)}
     lines: list[str] = []
@@ -87,7 +93,10 @@ def part_lines(cx: KernelContext) -> tuple[list[str], str]:
 
 
 def _part_statements(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:
-    """Return the statements that define the variable ``name`` as the result of one part."""
+    """Return the statements that define the variable ``name`` as the result of one part.
+
+    ``operands`` are the C of its operands: variables of earlier parts, or placeholders.
+    """
     kernel_ = _kernel(cx.instruction.op)
     assert kernel_ is not None
     assert kernel_.element is not None  # ``is_elementwise`` checked this

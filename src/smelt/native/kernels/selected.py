@@ -1,7 +1,9 @@
 """Operators with a run-time result size: NonZero, Compress, Unique, NonMaxSuppression; and BitCast.
 
-The result has as many elements as declared, or at most as many. The sort is a heapsort: it needs no
-further memory and no recursion, and takes n log n steps for any input.
+If the size of the result is declared as a number, a run must find exactly as many elements. If it
+is declared as a name with an upper bound, a run may find at most so many. Else the run ends with an
+error. The sort is a heapsort: it needs no further memory and no recursion, and takes n log n steps
+for any input.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ INT64 = C_TYPES[ir.DataType.INT64]
 
 @kernel("NonZero", kinds=ANY)
 def non_zero(cx: KernelContext) -> None:
-    """Write a count of the nonzero elements, then their indices; those of each
-    dim are contiguous."""
+    """Write a count of the nonzero elements, then their indices; those of each dim are
+    contiguous."""
     source, output, body = cx.input(0), cx.output(), cx.body
     rank, size = output.shape
     names = [f"i{dim}" for dim in range(len(source.shape))]
@@ -160,10 +162,10 @@ def _boxes_needs(instance: Instance) -> Needs:
 
 @kernel("NonMaxSuppression", kinds=FLOAT, needs=_boxes_needs)
 def non_max_suppression(cx: KernelContext) -> None:
-    """Write the selection of boxes of each class, in the order of descending
-    score, then of index.
+    """Write the selection of boxes of each class, in the order of descending score, then of index.
 
-    For 5 boxes and a result of 10 rows; ``x2[0]`` is the most boxes to select per class:
+    The C for 5 boxes and a result of exactly, or at most, 10 rows; ``x2[0]`` is the most boxes to
+    select per class. ``define_size`` checks the number of rows at the end:
 
     ```
     sort_falling_float(order, 5, score);

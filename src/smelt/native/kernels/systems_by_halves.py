@@ -50,6 +50,11 @@ HALVES = """static void NAME(const T *a, ptrdiff_t down, ptrdiff_t right, T *x, 
     }
 }
 """
+"""C that solves ``a @ x = x`` in place for a triangular ``a`` of n x n and ``columns`` right sides.
+
+Element (i, k) of ``a`` is at ``a[i * down + k * right]``: one of both is 1, and says whether the
+matrix is transposed. ``unit``: the diagonal counts as ones. Up to 16 rows are solved one by one.
+"""
 
 REAL = {
     "PARTS *": "",
@@ -59,6 +64,8 @@ REAL = {
     "MINUS_ONE": "-1",
     "ONE": "1",
 }
+"""The C that replaces words of ``HALVES`` for real numbers; indexes are not multiplied by PARTS."""
+
 COMPLEX = {
     "PARTS": "2",
     "SUBTRACT": """for (ptrdiff_t j = 0; j < columns; ++j) {
@@ -80,7 +87,9 @@ COMPLEX = {
     "    if (n > 16) {": "    static const T one[2] = {1, 0}, minus_one[2] = {-1, 0};\n"
     "    if (n > 16) {",
 }
-"""Complex division follows Smith (1962): numbers are scaled by the larger part of the pivot."""
+"""The C that replaces words of ``HALVES`` for complex numbers, each of two floats.
+
+Complex division follows Smith (1962): numbers are scaled by the larger part of the pivot."""
 
 
 def is_worth(n: int, columns: int, *, left_side: bool) -> bool:
@@ -109,7 +118,11 @@ def emit(
 
 
 def _gemm(cx: KernelContext, *, is_complex: bool) -> str:
-    """Return the name of the pointer to BLAS's ``gemm``."""
+    """Return the name of the pointer to BLAS's ``gemm``, and declare the pointer.
+
+    ``pointer`` has the types of functions of real numbers. The complex functions take addresses of
+    their scalars, so their pointer is declared here, by the support text that ``cx.call`` adds.
+    """
     name = f"{letter(cx, is_complex=is_complex)}gemm"
     if not is_complex:
         return pointer(cx, name)
@@ -121,5 +134,5 @@ def _gemm(cx: KernelContext, *, is_complex: bool) -> str:
 
 
 def _with_type(text: str, t: str) -> str:
-    """Return ``text`` for an element type."""
+    """Return ``text`` with the element type ``T`` replaced by ``t``, such as ``float``."""
     return text.replace("T *", f"{t} *").replace(" T ", f" {t} ")

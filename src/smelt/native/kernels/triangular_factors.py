@@ -28,8 +28,10 @@ def _batch(operand: Operand) -> int:
 
 @kernel("smelt::Cholesky", kinds=FLOAT)
 def cholesky(cx: KernelContext) -> None:
-    """Write Cholesky factors column by column; a pivot that is not positive
-    makes the triangle NaN.
+    """Write Cholesky factors column by column; a pivot that is not positive makes the triangle NaN.
+
+    ``lower`` says which triangle is read and written. An upper triangle is that of the transposed
+    factor, so ``l`` is indexed ``[j, i]``. The C for upper triangles of 12 x 12, for i >= j:
 
     ```
     float s = m[j * 12 + i];
@@ -67,6 +69,8 @@ def cholesky(cx: KernelContext) -> None:
 @kernel("smelt::LU", kinds=FLOAT)
 def lu(cx: KernelContext) -> None:
     """Write LU factors column by column, with partial pivoting.
+
+    The C of the elimination below pivot k of 3 x 3, after the rows k and p are exchanged:
 
     ```
     m[i * 3 + k] = pivot != 0 ? m[i * 3 + k] / pivot : m[i * 3 + k];
@@ -179,6 +183,8 @@ def pivots_to_permutation(cx: KernelContext) -> None:
 def triangular_solve(cx: KernelContext) -> None:
     """Write solutions by substitution; a system from the right is solved with both sides
     transposed.
+
+    The C for a transposed lower 4 x 4 matrix, whose rows i are solved from the last to the first:
 
     ```
     for (ptrdiff_t k = i + 1; k < 4; ++k)

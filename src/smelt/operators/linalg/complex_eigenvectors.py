@@ -23,7 +23,7 @@ from smelt.operators.linalg.matrices import (
 LAST = np.iinfo(np.int64).max
 
 LEAST = 2.0**-52
-"""Assumed difference of equal values, relative to the largest element."""
+"""The difference by which equal eigenvalues count as different, relative to the largest element."""
 
 HUGE = 1e100
 """Vectors of defective matrices grow beyond this, and are scaled."""
@@ -35,7 +35,8 @@ class Pairs(NamedTuple):
     """Rows ``[batch, 1, n + 1]`` that describe the eigenvalues of a real matrix.
 
     ``is_real``: the value is real. ``negative``: the value is the first of a conjugate pair, and
-    the block of the pair has a negative element above the diagonal.
+    the 2 x 2 block of the pair in the real Schur form has a negative element above its diagonal.
+    LAPACK's left vector of such a value has the opposite sign.
     """
 
     is_real: Tensor
@@ -80,9 +81,11 @@ def eigenvectors_of_triangular(
 ) -> tuple[Pair, Pair, Pair]:
     """Build ``(eigenvalues as rows, left eigenvectors, right eigenvectors)``, vectors as columns.
 
-    The matrix is ``basis matrix basis^H`` times ``scale``, before balancing; ``matrix`` is
-    triangular, with a last row and column of zeros. As in LAPACK for real matrices: vectors of real
-    eigenvalues are only scaled, and the largest element of other vectors may be negative.
+    They are those of A, the operand of Eig: ``balance`` maps A to ``scale * basis @ matrix @
+    basis^H``. ``matrix`` is the triangular Schur form. Its last row and column are zeros, which
+    ``schur_form`` adds for empty matrices and the callers drop by ``inner``. With ``pairs``, for
+    real A, the signs are LAPACK's: vectors of real eigenvalues are only scaled, the largest element
+    of other vectors may be negative, and the left vectors marked ``negative`` are negated.
     """
     row_index, column_index = index_grid(m, matrix[0])
     diagonal = [
@@ -203,7 +206,7 @@ def _complex_product(m: Nodes, a: Pair, b: Pair) -> Pair:
 
 
 def _sum_of_rows(m: Nodes, a: Tensor) -> Tensor:
-    """Return the sum over the rows, as one row."""
+    """Return the sum of each column, as one row."""
     return m.op("ReduceSum", a, ints(m, -2), keepdims=1)
 
 

@@ -1,9 +1,10 @@
 """``smelt.Geqrf``, ``smelt.Geqp3`` and ``smelt.HouseholderProduct``: orthogonal factors.
 
 ``Geqrf`` packs the factors of ``a`` [..., m, n] as LAPACK does: R on and above the diagonal, below
-it the vectors of reflections ``I - tau v v^T`` whose product is Q. ``Geqp3`` first swaps the column
-with the largest remaining norm to the front; ``permutation`` lists them. ``HouseholderProduct``
-multiplies the reflections out to the first columns of Q, as many as ``a`` has.
+it the vectors ``v`` of reflections ``I - tau v v^T`` whose product is Q. Before reflection k,
+``Geqp3`` swaps column k with the later column of the largest norm from row k on; ``permutation``
+has the original numbers of the columns in their new order. ``HouseholderProduct`` multiplies the
+reflections out to the first columns of Q, as many as ``a`` has.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """Return the type of ``a``, a number per reflection, and int32 per column."""
+    """Return the types of the packed factors, of the taus (one per reflection), and of the column
+    order (one int32 per column)."""
     shape = check_matrices(inputs[0], "Geqrf")
     assert inputs[0] is not None
     dtype, integer = inputs[0].dtype, ir.DataType.INT32
@@ -64,7 +66,8 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
 
 
 def pivoting_reference(inputs: Arguments, attributes: Attributes) -> Computed:
-    """Return the packed factors, the taus and the order of columns by LAPACK's ``geqp3``."""
+    """Return the packed factors, the taus and the order of columns (from 0) by LAPACK's
+    ``geqp3``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     (a,) = present(inputs)

@@ -44,11 +44,15 @@ NARROW = -(2**31), 2**31 - 1
 OF_SOURCE = "smelt.of_source"
 """Key in the ``meta`` of nodes of the loaded model that the runtime may compute wrong.
 
-Such nodes stay, so that the result in ONNX Runtime is that of the loaded model."""
+Such nodes stay as they are: the written model then computes in ONNX Runtime what the loaded one
+computes there. A node that a pass adds later has no mark, and gets the correct body."""
 
 
 def _extremum(test: str) -> Body:
-    """Return a body of Max or Min by comparisons, which the runtime computes right."""
+    """Return a body of Max or Min by comparisons, which the runtime computes right.
+
+    ``Max(a, b, c)`` becomes ``m = Where(a > b, a, b)`` and ``Where(m > c, m, c)``.
+    """
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         """Build one comparison and one Where per further operand."""
@@ -61,13 +65,17 @@ def _extremum(test: str) -> Body:
 
 
 def _remainder(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build the remainder with the sign of the dividend, from Div, which truncates."""
+    """Build the remainder with the sign of the dividend, ``x - x / y * y``; Div truncates."""
     x, y = inputs
     return (b.op("Sub", x, b.op("Mul", b.op("Div", x, y), y)),)
 
 
 def _sign(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build Sign in float32."""
+    """Build Sign in float32, whose kernel returns NaN for NaN, and a Cast back to 16 bits.
+
+    ``Sign(x)`` becomes ``Cast(Sign(Cast(x, float)), float16)``. The runtime does not merge the two
+    Casts, because the Sign is between them.
+    """
     (x,) = present(inputs)
     wide = b.op("Sign", b.op("Cast", x, to=int(T.FLOAT)))
     return (b.op("Cast", wide, to=int(x.dtype or T.FLOAT16)),)
@@ -129,7 +137,7 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
 
 
 DEFECTS: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
-"""(Operator, element type) that ONNX Runtime computes wrong, to a correct body."""
+"""The correct body of each (operator, element type) that ONNX Runtime computes wrong."""
 
 
 def _are_narrow(node: ir.Node) -> bool:

@@ -7,7 +7,7 @@ A Transpose puts the left operand in the order [batch, free, contracting] and th
 order [batch, contracting, free], if needed. A Reshape merges dims where MatMul takes one dim.
 
 Needs    (1) operands of known dtype and rank; (2) the semiring sum_product.
-Keeps    (1) no DotGeneral: an Einsum replaces it where no Reshape can state the sizes.
+Keeps    (1) no such DotGeneral: an Einsum replaces it if no Reshape can state the sizes.
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ def dot_general(m: Match, b: Builder) -> Replacement:
 
 
 def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -> ir.Value | None:
-    """Return the contraction as ONNX nodes; None, with nothing built, if a dtype or rank is
-    unknown."""
+    """Return the contraction as ONNX nodes; None if a dtype or rank is unknown."""
     if lhs.shape is None or rhs.shape is None or lhs.dtype is None or rhs.dtype is None:  # needs 1
         return None
     parts = _ordered(groups(attributes, len(lhs.shape), len(rhs.shape)), lhs.shape, rhs.shape)
@@ -119,8 +118,7 @@ def _outer_product(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> i
 
 
 def _vector(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
-    """Return MatMul(vector, matrix) if the matrix is summed over its rows, which saves a
-    Transpose."""
+    """Return MatMul(rhs, lhs) for a vector rhs and a lhs summed over rows, to save a Transpose."""
     if parts.lhs_batch or parts.rhs_free or parts.lhs_contracting != (0,):
         return None
     return b.op("MatMul", rhs, lhs) if len(parts.lhs_free) == 1 else None
@@ -210,8 +208,7 @@ def _merged_layout(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[
 
 
 def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
-    """Return the layout that splits dim ``i`` of the product into ``counts[i]`` dims of
-    ``dims``."""
+    """Return the layout that splits dim ``i`` of the product into ``counts[i]`` of ``dims``."""
     try:
         return Form((), _split(dims, counts))
     except ValueError:
@@ -219,9 +216,9 @@ def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
 
 
 def _unit_dims_of(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:
-    """Return the dims of size 1 to squeeze so that each segment of ``counts`` dims becomes one dim.
+    """Return the dims of size 1 to squeeze so that each ``counts[i]`` dims become one dim.
 
-    Raises ValueError if a segment has more than one other dim.
+    Raises ValueError if more than one of these dims has another size.
     """
     ones: list[int] = []
     start = 0
@@ -242,8 +239,8 @@ def _dims(x: ir.Value, perm: Sequence[int]) -> list[Dim]:
 
 
 def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the Reshape target that merges segments of ``counts`` dims; None if each has one
-    dim."""
+    """Return the Reshape target that merges ``counts[i]`` dims into dim ``i``: for dims B,S,4,8 and
+    counts 1,1,2, it is 0,0,32. None if each count is 1."""
     target, start = [], 0
     for index, count in enumerate(counts):
         target.append(_size(dims[start : start + count], at_old_position=index == start))
@@ -252,8 +249,8 @@ def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
 
 
 def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the Reshape target that restores ``dims`` from merged segments; None if none is
-    merged."""
+    """Return the Reshape target that splits dim ``i`` into the next ``counts[i]`` of ``dims``; None
+    if each count is 1."""
     target, start = [], 0
     for index, count in enumerate(counts):
         segment = dims[start : start + count]
@@ -267,8 +264,9 @@ def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
 
 
 def _size(segment: Sequence[Dim], at_old_position: bool) -> int:
-    """Return the Reshape size of ``segment``: its product if known, else 0 (copies the dim) or
-    -1."""
+    """Return the size of the merged dims ``segment`` in a Reshape target: their product if known.
+
+    Else 0 (the dim at the same position is copied) if only that dim is not 1, or -1."""
     sizes = [dim for dim in segment if dim != 1]
     numbers = [dim for dim in sizes if isinstance(dim, int)]
     if len(numbers) == len(sizes):
@@ -277,7 +275,9 @@ def _size(segment: Sequence[Dim], at_old_position: bool) -> int:
 
 
 def _checked_target(target: Sequence[int], counts: Sequence[int]) -> tuple[int, ...] | None:
-    """Return ``target``, or None if no dims are merged; raises ValueError if it has two -1."""
+    """Return ``target``, the sizes for a Reshape that merges or splits ``counts[i]`` dims.
+
+    None if each count is 1: the shape stays. Raises ValueError for two sizes of -1."""
     if all(count == 1 for count in counts):
         return None
     if target.count(-1) > 1:

@@ -96,8 +96,8 @@ class _Carrier:
             self.stats.fired["value carried unchanged"] += len(unchanged)
 
     def initial(self, index: int) -> ir.Value | None:
-        """Return the initial value of carried value ``index`` if no iteration changes it, else
-        None."""
+        """Return the initial value of carried value ``index`` if no iteration changes it, or if
+        nothing reads it; else None."""
         initial_value = self.node.inputs[self.form.node_input + index]
         body_input = self.body.inputs[self.form.body_input + index]
         if initial_value is None:
@@ -193,7 +193,11 @@ class _Carrier:
 
 
 def _through_identity(value: ir.Value) -> ir.Value:
-    """Return the value that ``value`` copies through any number of Identity nodes."""
+    """Return the value that ``value`` copies through any number of Identity nodes.
+
+    ``is_known`` rejects an Identity with inputs or attributes that a later opset may add: it might
+    compute more than a copy.
+    """
     node = value.producer()
     while node is not None and (node.domain, node.op_type) == ("", "Identity") and is_known(node):
         source = node.inputs[0]

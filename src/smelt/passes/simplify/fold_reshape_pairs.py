@@ -4,15 +4,17 @@
     after    x ─> Mul(2) ─> Relu ─> y
 
 Elementwise operators that read each other's results form a region, with the Reshapes before them.
-Flatten, Squeeze and Unsqueeze count as Reshapes.
+The region is then computed in the shape before these Reshapes. Flatten, Squeeze and Unsqueeze count
+as Reshapes.
 
 Needs    (1) operands that are all reshaped from one proved shape to one proved shape, or that have
          one element; (2) QuantizeLinear and DequantizeLinear with one scale; (3) only Reshapes
          back to the first shape as readers outside the region.
 Keeps    (1) regions that are outputs or have other readers: they would be computed twice. A first
-         Reshape stays for its other readers; (2) a Reshape between two int8 quantizations if
-         several nodes read the second one: ONNX Runtime on x86 has integer kernels for int8 values
-         with one reader only, and would lose those before the Reshape.
+         Reshape stays for its other readers; (2) a Reshape from a DequantizeLinear to an int8
+         QuantizeLinear whose dequantized result has several readers. Without the Reshape, they
+         would read the int8 value before it. ONNX Runtime on x86 computes an operator in integers
+         only if its int8 result has one reader, so it would compute the operator in floats.
 """
 
 from __future__ import annotations
@@ -43,13 +45,13 @@ _MIDDLE = ELEMENTWISE | FIRST_ONLY | _QUANTIZERS
 def fold_reshape_pairs(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    """Fold the regions of each graph."""
+    """Compute the regions of each graph, subgraphs included, without their Reshapes."""
     for graph in cx.index().graphs:
         _Graph(graph, cx, rewriter, stats).run()
 
 
 class _Graph:
-    """Folds the regions of one graph.
+    """The regions of one graph, and the steps that compute them without their Reshapes.
 
     ``shapes`` maps each result of a region to the shape that it has without the Reshapes.
     """
@@ -92,7 +94,7 @@ class _Graph:
         return regions.with_nodes()
 
     def operands(self, node: ir.Node) -> Iterator[ir.Value]:
-        """Return the operands of ``node`` that come from a Reshape of this graph."""
+        """Return the operands of ``node`` that a region computes or reshapes."""
         candidates = node.inputs[:1] if _has_one_tensor(node) else node.inputs
         return (value for value in candidates if value is not None and value in self.shapes)
 
@@ -183,8 +185,8 @@ class _Graph:
 
 
 def _divides_quantizations(node: ir.Node) -> bool:
-    """True for a Reshape between a DequantizeLinear and an int8 QuantizeLinear with several
-    readers, after which ONNX Runtime has no integer kernel.
+    """True for a Reshape between a DequantizeLinear and an int8 QuantizeLinear whose dequantized
+    result has several readers; see keeps 2.
     """
     source = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     if not _is_reshape(node) or source is None or source.op_type != "DequantizeLinear":

@@ -16,11 +16,12 @@ PyTorch writes masks as functions of positions, and embeddings of positions and 
 The values of the indices are proved from their computation
 (``ir/value_facts/affine_proof.py``), also for symbolic sizes.
 
-Needs    (1) indices that count from 0 in steps of 1 along one axis each, in the order of axes; in
-         the second form, constant sizes, or the size of the rows; (2) in the third form, an operand
-         that is one integer or boolean everywhere, and dims of the result that other operands have
-         or inputs determine; (3) in the fourth form, a constant table, and other operands with all
-         dims of the result.
+Needs    (1) in the first form, indices that count from 0 in steps of 1 along one axis each, in the
+         order of axes; in the second form, indices that count all rows in row-major order: for
+         constant sizes B and S, or if S in b * S + s is read from the shape of the mask; (2) in the
+         third form, an operand that is one integer or boolean everywhere, and dims of the result
+         that other operands have or inputs determine; (3) in the fourth form, a constant table, and
+         other operands with all dims of the result.
 Keeps    (1) indices that count from the end. An index out of bounds no longer causes an error.
 """
 
@@ -124,15 +125,15 @@ def uniform_operand(m: Match, b: Builder) -> Replacement:
         inputs = list(m.root.inputs)
         inputs[index] = b.constant(np.asarray(number, value.dtype.numpy()))
         others = [other for i, other in enumerate(m.root.inputs) if i != index]
-        missing = _missing(result, others)  # needs 2
-        if missing is None:
+        missing_dims = _missing_dims(result, others)  # needs 2
+        if missing_dims is None:
             return Miss("the rank of another operand is unknown")
-        dims = [dim if gap else 1 for dim, gap in zip(result.dims, missing, strict=True)]
+        dims = [dim if gap else 1 for dim, gap in zip(result.dims, missing_dims, strict=True)]
         sizes = shape_from_inputs(dims, b.graph, b)
         if sizes is None:
             return Miss("no input determines a size of the result")
         small = b.add(ir.Node("", m.root.op_type, inputs, m.root.attributes.values()))[0]
-        return b.op("Expand", small, sizes) if any(missing) else small
+        return b.op("Expand", small, sizes) if any(missing_dims) else small
     return None
 
 
@@ -151,7 +152,7 @@ def _uniform(value: ir.Value | None, m: Match) -> int | None:
     return form.start if form is not None and form.is_uniform else None
 
 
-def _missing(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] | None:
+def _missing_dims(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] | None:
     """Return for each dim of ``result`` whether all operands ``others`` lack it.
 
     A dim that they lack has to be added by an Expand. None if the shape of an operand is unknown.
@@ -170,11 +171,15 @@ def _missing(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] 
     ]
 
 
-def _why_kept(table: np.ndarray | None, missing: Sequence[bool] | None) -> str:
-    """Return why ``same_row`` keeps the Gather: its table, or what the other operands lack."""
+def _why_kept(table: np.ndarray | None, missing_dims: Sequence[bool] | None) -> str:
+    """Return why ``same_row`` keeps a Gather.
+
+    ``table`` is None if it is not constant. ``missing_dims`` says which dims of the result all
+    other operands lack; it is None if the rank of one is unknown.
+    """
     if table is None:
         return "the gathered table is not constant"
-    if missing is None:
+    if missing_dims is None:
         return "the rank of another operand is unknown"
     return "the other operands are not proved to have all dims of the result"
 
@@ -193,9 +198,9 @@ def same_row(m: Match, b: Builder) -> Replacement:
             continue
         array = m.array(table, None)
         others = [other for i, other in enumerate(m.root.inputs) if i != index]
-        missing = _missing(result, others)
-        if array is None or missing is None or any(missing):  # needs 3
-            return Miss(_why_kept(array, missing))
+        missing_dims = _missing_dims(result, others)
+        if array is None or missing_dims is None or any(missing_dims):  # needs 3
+            return Miss(_why_kept(array, missing_dims))
         if not 0 <= form.start < array.shape[0]:  # keeps 1
             return Miss("the index is outside the table")
         inputs = list(m.root.inputs)

@@ -1,5 +1,17 @@
-"""Lowers If, Loop and Scan to instructions with bodies; a Scan is a Loop over rows of its
-operands."""
+"""Lowers If, Loop and Scan to instructions with bodies; a Scan is a Loop over rows of its operands.
+
+Operands of the instruction Loop are the count, the condition, the initial states, the scan inputs
+and the captured values. Its attributes:
+
+- ``trip``: the number of iterations, ``UNKNOWN`` if the count or the scan inputs decide it.
+- ``states``: the number of states.
+- ``counted``: the body takes the iteration number and the condition first, and returns the next
+  condition first.
+- ``reads``, ``writes``: for each scan input and output, true if its rows go backwards.
+- ``most``: the count as an expression of model sizes.
+- ``finds``: the run compares the number of rows that it stacked with the declared one, or its
+  bounds.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +34,17 @@ from smelt.program.lower.registry import lowers
 FIRST_SCAN = 9
 """The first opset in which Scan has no batch dim."""
 
+UNKNOWN = -1
+"""The number of iterations that is not known before the run."""
+
 
 @lowers("If")
 def branch(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit an If with both branches as bodies.
 
-    Its operands are the condition, then the values that the first branch captures, then those of
-    the second; ``split`` is the number of the former. Both branches must return the same element
-    types and ranks. A size in which they differ depends on data.
+    Its operands are the condition, then the values that the first branch captures (``split`` is
+    their number), then those of the second. Both branches must return the same element types and
+    ranks. A size in which they differ depends on data.
     """
     condition = cx.slot(node.inputs[0])
     graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
@@ -122,7 +137,7 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     scanned = node.outputs[len(states) :]
     known_trip_count = trip_count(node)
     finds = bool(scanned) and known_trip_count is None
-    trip = -1 if known_trip_count is None else known_trip_count
+    trip = UNKNOWN if known_trip_count is None else known_trip_count
     count_of_rows = _data_dependent_size(cx, scanned[0], 0) if finds else trip
     outputs = _states(cx, node, body, states)
     for value, slot in zip(scanned, body.program.outputs[1 + len(states) :], strict=True):
@@ -130,14 +145,23 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
         outputs.append(cx.new(body.dtype(slot), shape, value.name or ""))
         cx.alias(value, outputs[-1])
     inputs = (count, condition, *states, *body.captured)
-    forwards = (False,) * len(scanned)
     # memory for rows, and for states that grow, is bounded by the largest number of iterations
     grows = any(VARYING in value.meta for value in graph.inputs[2:])
     limit = node.inputs[0]
     needs_limit = known_trip_count is None and (finds or grows)
     most = (cx.elements(limit) or ()) if needs_limit and limit is not None else ()
-    _emit(
-        cx, inputs, outputs, body, trip, len(states), (), forwards, most, counted=True, finds=finds
+    cx.emit_control(
+        "Loop",
+        inputs,
+        outputs,
+        (body.program,),
+        trip=trip,
+        states=len(states),
+        counted=True,
+        reads=(),
+        writes=(False,) * len(scanned),
+        most=most,
+        finds=finds,
     )
 
 
@@ -184,10 +208,21 @@ def scan(cx: ProgramBuilder, node: ir.Node) -> None:
     steps = cx.shape(rows[0])[0]
     for slot in body.program.outputs[len(states) :]:
         outputs.append(cx.new(body.dtype(slot), (steps, *body.shape(slot)), node.name or "rows"))
-    inputs = (ABSENT, ABSENT, *states, *rows, *body.captured)
-    reads = _backwards(cx, node, "scan_input_directions", count)
-    writes = _backwards(cx, node, "scan_output_directions", len(scanned_outputs))
-    _emit(cx, inputs, outputs, body, -1, len(states), reads, writes, counted=False)
+    loop_count = loop_condition = ABSENT  # the rows of the scan inputs end the loop
+    inputs = (loop_count, loop_condition, *states, *rows, *body.captured)
+    cx.emit_control(
+        "Loop",
+        inputs,
+        outputs,
+        (body.program,),
+        trip=UNKNOWN,
+        states=len(states),
+        counted=False,
+        reads=_backwards(cx, node, "scan_input_directions", count),
+        writes=_backwards(cx, node, "scan_output_directions", len(scanned_outputs)),
+        most=(),
+        finds=False,
+    )
     output_axes = cx.ints(node, "scan_output_axes") or (0,) * len(scanned_outputs)
     for value, slot, axis in zip(scanned_outputs, outputs[len(states) :], output_axes, strict=True):
         scan_axis = cx.axis(axis, len(cx.shape(slot)))
@@ -197,45 +232,6 @@ def scan(cx: ProgramBuilder, node: ir.Node) -> None:
             perm = (*range(1, scan_axis + 1), 0, *range(scan_axis + 1, len(cx.shape(slot))))
             moved_shape = [cx.shape(slot)[i] for i in perm]
             cx.alias(value, cx.emit_new("Transpose", (slot,), moved_shape, perm=perm))
-
-
-def _emit(
-    cx: ProgramBuilder,
-    inputs: Sequence[int],
-    outputs: Sequence[int],
-    body: ProgramBuilder,
-    trip: int,
-    states: int,
-    reads: tuple[bool, ...],
-    writes: tuple[bool, ...],
-    most: tuple[Dim, ...] = (),
-    *,
-    counted: bool,
-    finds: bool = False,
-) -> None:
-    """Emit the instruction Loop; ``inputs`` are the count, the condition, the initial states, the
-    scan inputs and the captured values.
-
-    ``trip`` is the number of iterations, -1 if the count or the scan inputs decide it in the run.
-    ``most`` is the count as an expression of model sizes. ``states`` is the number of states.
-    A ``counted`` body takes the iteration number and the condition first, and returns the next
-    condition first. ``reads`` and ``writes`` say, for each scan input and output, whether its rows
-    go backwards. With ``finds``, the run compares the number of rows that it stacked with the
-    declared number, or its bounds.
-    """
-    cx.emit_control(
-        "Loop",
-        inputs,
-        outputs,
-        (body.program,),
-        trip=trip,
-        states=states,
-        counted=counted,
-        reads=reads,
-        writes=writes,
-        most=most,
-        finds=finds,
-    )
 
 
 def _states(

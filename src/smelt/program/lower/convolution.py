@@ -50,8 +50,8 @@ def _with_numeric_pads(
 
 
 def _neutral_padding(cx: ProgramBuilder, node: ir.Node) -> float:
-    """Return the padding value that does not affect the result of a window: 0, for a maximum the
-    lowest value.
+    """Return the padding value that does not affect the result of a window: the lowest value for a
+    maximum, else 0.
 
     Refuses a node for which no value does: a mean that excludes padding, indices of maxima.
     """
@@ -100,8 +100,12 @@ def _pads_to(
 
     ONNX defines the total of both pads along an axis as
     ``stride * (size - 1) + output_padding + (kernel - 1) * dilation + 1 - target``. Of an odd
-    total, the larger half goes to the begin unless ``upper``. A total of -1 adds one row at the
-    end, beyond all windows.
+    total, the larger half goes to the begin unless ``upper``.
+
+    A total of -1 means that ``target`` is one row more than the windows reach. It is split into 0
+    at the begin and -1 at the end. Both pads become 0: nothing is cropped, and the kernel finds no
+    window for the last row of the declared result, which is the bias alone. If ``upper``, the -1
+    would be at the begin, and the node is refused.
     """
     ones = (1,) * len(kernel)
     sizes = _static(cx, cx.shape(cx.slot(node.inputs[0]))[2:])
@@ -156,11 +160,11 @@ def pool(cx: ProgramBuilder, node: ir.Node) -> None:
 def _without_idle_taps(
     cx: ProgramBuilder, node: ir.Node, window: dict[str, AttributeValue]
 ) -> dict[str, AttributeValue]:
-    """Return ``window``, made as small as the image along each axis where it has one position,
-    which covers the whole image.
+    """Return ``window`` with a smaller kernel, where most of the kernel reads only padding.
 
-    PyTorch exporters write a mean over all pixels as a window of a thousand rows in ceil mode; most
-    of its taps read padding. An axis whose padding counts in a mean is left alone.
+    Along an axis with one result, whose kernel covers the whole image, the kernel gets the size of
+    the image, and pads of 0. PyTorch exporters write a mean over all pixels as a kernel of a
+    thousand rows in ceil mode. An axis whose padding counts in a mean is left alone.
     """
     sizes, result_shape = cx.shape(cx.slot(node.inputs[0]))[2:], node.outputs[0].shape
     lists = {name: [*map(int, window[name])] for name in WINDOW}  # type: ignore[arg-type]
@@ -178,7 +182,7 @@ def _without_idle_taps(
 
 
 def _static(cx: ProgramBuilder, shape: Sequence[Dim]) -> tuple[int, ...]:
-    """Return ``shape``, whose sizes must all be numbers."""
+    """Return ``shape`` as numbers; refuses the node if a size is symbolic."""
     sizes = tuple(dim for dim in shape if isinstance(dim, int))
     if len(sizes) != len(shape):
         raise cx.refuse_size("the kernel has a symbolic size")

@@ -1,11 +1,14 @@
-"""The pipeline ``exec``: sort, fold, decompose, eliminate, last uses, for engines by columns.
+"""The pipeline ``exec``: sort, fold, decompose, eliminate, last uses, for column-major engines.
 
-Dims of a batch come last in operands, as in an engine whose first dim is contiguous:
+Such an engine stores matrices column by column: the first dim of an array is contiguous. So batch
+dims come last in the operands of a product:
 
     canonical   [M?, K, B...] x [K, N?, B...]
 
-The result of a DotGeneral has its batch dims first, as in the rest of a Program. ``optimize`` has
-another order and another canonical form; ``docs/program.md`` compares the two.
+M is the product of the free dims of the left operand, N that of the right one, and K that of the
+contracting dims; B are the batch dims. A dim with "?" is left out if there are no free dims. The
+result of a DotGeneral has its batch dims first, as in the rest of a Program. The default pipeline
+has another order and another canonical form; ``docs/program.md`` compares the two.
 """
 
 from __future__ import annotations
@@ -29,9 +32,11 @@ def run(program: Program) -> Program:
 
 
 def sort_dims(program: Program) -> bool:
-    """Sort contracting dims that are consecutive once sorted: those of the lhs, else of the rhs.
+    """Sort the pairs of contracting dims by the dim of the lhs, or else by that of the rhs.
 
-    True if any changed.
+    The dims to sort by must be out of order, and consecutive once sorted. True if any changed.
+
+        lhs_contracting=(2, 1), rhs_contracting=(0, 3)   =>   (1, 2), (3, 0)
     """
     changed = False
     for instruction in program.instructions:
@@ -70,7 +75,8 @@ def _is_foldable(dims: DotDims, side: int, source: Sequence[int]) -> bool:
 
 
 def decompose(program: Program) -> bool:
-    """Bring every DotGeneral to the canonical form above; True if one changed."""
+    """Bring every DotGeneral to the canonical form of this module; True if one got a Transpose or
+    a Reshape."""
     before, program.instructions = program.instructions, []
     for instruction in before:
         dims = instruction.attributes.get("dims")
@@ -84,7 +90,10 @@ def decompose(program: Program) -> bool:
 def _decompose(dot: DotRewriter) -> None:
     """Emit the canonical product, with Transposes and Reshapes around it where they do something.
 
-    A product without contracting dims gets one of size 1.
+    A product without contracting dims gets one of size 1. For ``[B,M,K] x [B,K,N]``:
+
+        l = Transpose<perm=(1, 2, 0)>(lhs)    r = Transpose<perm=(1, 2, 0)>(rhs)
+        y = DotGeneral(l: M,K,B, r: K,N,B)
     """
     dims, (lhs, rhs), (output,) = dot.dims, dot.instruction.inputs, dot.instruction.outputs
     lhs_free, rhs_free = dot.lhs_free(), dot.rhs_free()
@@ -114,9 +123,9 @@ def _grouped(
     *,
     free: int,
 ) -> int:
-    """Return the operand with each of ``groups`` merged into one dim, then the dims of the batch.
+    """Return the operand with each of the two ``groups`` of dims merged into one, then ``batch``.
 
-    The group ``free`` is omitted if it is empty.
+    ``free`` is the index of the group of free dims, which is omitted if it is empty.
     """
     slot = dot.transposed(slot, (*groups[0], *groups[1], *batch))
     if len(groups[free]) <= 1 and len(groups[1 - free]) == 1:

@@ -77,7 +77,8 @@ def state_of(fn: Callable[..., Any]) -> State:
     """Return the arrays of ``fn``, without PRNG keys."""
     wrapped = inspect.unwrap(fn)
     search = _Search(getattr(wrapped, "__globals__", None))
-    search.function("", wrapped)  # Names come from the function inside of jax.vmap and the like.
+    search.function("", wrapped)  # names come from the function inside of jax.vmap and the like
+    # The second search records no array twice. It returns how to rebuild ``fn`` itself.
     rebuild = search.function("", fn) or (lambda _: fn)
     names = unique([name for name, _ in search.named_arrays], set())
     arrays = [array for _, array in search.named_arrays]
@@ -116,9 +117,9 @@ class _Search:
         return _recording(rebuild) if modules and rebuild is not None else rebuild
 
     def _flatten(self, content: Any) -> tuple[list[tuple[Any, Any]], Assemble, bool]:
-        """Return ``(leaves of content with paths, inverse function, holds nnx modules)``.
+        """Return ``(leaves of content with paths, inverse, True if it holds nnx modules)``.
 
-        No leaves for an object that is not a pytree.
+        The inverse builds ``content`` from leaves. An object that is no pytree has no leaves.
         """
         nnx = sys.modules.get("flax.nnx")
         try:
@@ -149,7 +150,7 @@ class _Search:
         return leaves, assemble
 
     def _leaf(self, name: str, leaf: Any) -> Rebuild | None:
-        """Record an array, or search a function; other leaves have no rebuild."""
+        """Record an array once, or search a function; return its Rebuild, None for other leaves."""
         if _is_array(leaf):
             if id(leaf) not in self._arrays:
                 self._arrays.add(id(leaf))

@@ -1,8 +1,13 @@
 """Depthwise convolutions: one padded plane at a time, in blocks of rows or as one long row.
 
 The padded plane is split by stride into phases, so neighboring output pixels read contiguous
-elements. Output rows that are shorter than a vector are computed as one row at the pitch of the
-plane; results in the gaps are dropped.
+elements. There are two ways to compute an output plane:
+
+- a block: up to 7 output rows at once, with their sums in registers;
+- a band: as many output rows as have about 2,048 results, computed as one long row at the pitch of
+  the plane. Results in the gaps between rows are dropped. This suits rows shorter than a vector.
+
+A kernel is tall if it has 5 to 8 rows and no strides; it is always computed in blocks.
 """
 
 from __future__ import annotations
@@ -38,9 +43,9 @@ def supports(instance: Instance, window: Window) -> bool:
 
 
 SMALL, SMALL_OF_FEW_ROWS = 512, 96
-"""The largest padded plane, in elements, for kernels with many or few rows, for which the next
-plane is padded before this one is multiplied. A vector load of elements just stored in parts stalls
-until they are in cache."""
+"""The largest padded plane, in elements, of which the next one is padded before this one is
+multiplied: ``SMALL`` for tall kernels, ``SMALL_OF_FEW_ROWS`` for others. A vector load of elements
+just stored in parts stalls until they are in cache."""
 
 
 def _pads_next_plane(window: Window, layout: Layout) -> bool:
@@ -51,9 +56,12 @@ def _pads_next_plane(window: Window, layout: Layout) -> bool:
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """Return the bytes of the padded planes and a band of results."""
+    """Return the bytes of scratch space: one or two padded planes, the elements that vectors read
+    beyond them, and the buffered results of a band or of a block, whichever has more.
+    """
     layout = layout_of(window)
-    # Without vectors, kernels that are not tall compute bands, not blocks of rows: see emit.
+    # Only tall kernels never compute bands: the C of other kernels has bands for CPUs without
+    # vectors, see ``_emit_filter``.
     results = 0 if depthwise_rows.is_tall(window) else layout.results
     if depthwise_rows.supports(window):
         rows = smaller(depthwise_rows.ROWS, window.output[1])
@@ -65,7 +73,10 @@ def workspace(instance: Instance, window: Window) -> int:
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Write the planes of the output; each input plane is padded once for all of its filters."""
+    """Write the planes of the output; each input plane is padded once for all of its filters.
+
+    Small planes are padded one ahead, alternately in two buffers; see ``SMALL``.
+    """
     layout, body = _named_layout(cx, window), cx.body
     source, weights, output, bias = cx.input(0), cx.input(1), cx.output(), cx.optional(2)
     filters = channels_of(cx)[1]
@@ -107,9 +118,9 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def _emit_filter(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
-    """Write the output plane of filter ``o``: by blocks of rows, by bands, or ``#if`` for both.
+    """Write the output plane of filter ``o``: in blocks of rows, in bands, or both under ``#if``.
 
-    Blocks of rows are long C. Unless the kernel is tall, they pay only with vectors.
+    Blocks of rows are long C. Unless the kernel is tall, they are faster only with vectors.
     """
     body, has_rows = cx.body, depthwise_rows.supports(window)
     if depthwise_rows.is_tall(window):
@@ -128,7 +139,14 @@ def _emit_filter(cx: KernelContext, window: Window, layout: Layout, scratch: str
 def _named_layout(cx: KernelContext, window: Window) -> Layout:
     """Return the layout with run-time sizes replaced by C variables, and declare the variables.
 
-    The innermost loop reads these sizes; the variables keep it from computing them.
+    The innermost loop reads these sizes; the variables keep it from computing them. ``deep`` are
+    the rows of a phase (``rows`` is another variable in the C of a band), ``pitch`` the elements
+    between rows, ``band`` the output rows of a band, which tall kernels do not have.
+
+    ```
+    const ptrdiff_t deep = dim2 + 2;
+    const ptrdiff_t pitch = dim3 + 2;
+    ```
     """
     layout = layout_of(window)
     if not isinstance(layout.phase, Size):

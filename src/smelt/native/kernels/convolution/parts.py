@@ -16,8 +16,8 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def constant_weights(instance: Instance) -> np.ndarray | None:
-    """Return the weights as ``[group, filter, channel, kernel positions]``; None
-    if not constant."""
+    """Return the weights as ``[group, filter, channel, kernel position]``; None if they are not
+    constant."""
     array = instance.program.constants.get(instance.instruction.inputs[1])
     if array is None:
         return None
@@ -47,7 +47,10 @@ def side_operand_strides(instance: Instance, shape: tuple[int, ...]) -> tuple[in
 
 
 def epilogue_by_pixel(cx: KernelContext) -> Epilogue:
-    """Return the epilogue for group ``g`` of sample ``n``: rows are pixels, columns are filters."""
+    """Return the epilogue for one group: rows of side operands are pixels, columns are filters.
+
+    Its C reads the loop variables ``n`` (the sample) and ``g`` (the group) of ``groups``.
+    """
     filters = cx.output_shape()[1] // cx.int("group")
 
     def side_operand(position: int) -> SideOperand:
@@ -63,7 +66,8 @@ def epilogue_by_pixel(cx: KernelContext) -> Epilogue:
 
 
 def epilogue_by_filter(cx: KernelContext) -> Epilogue:
-    """Return the epilogue for group ``g`` of sample ``n``: rows are filters, columns are pixels."""
+    """Return the epilogue of ``epilogue_by_pixel`` with rows and columns of its operands swapped:
+    rows are filters, columns are pixels."""
     epilogue = epilogue_by_pixel(cx)
     swapped = (SideOperand(each.pointer, each.column, each.row) for each in epilogue.side_operands)
     return replace(epilogue, side_operands=tuple(swapped))
@@ -71,8 +75,9 @@ def epilogue_by_filter(cx: KernelContext) -> Epilogue:
 
 @contextmanager
 def groups(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Write loops over samples ``n`` and groups ``g``; ``image`` and ``out`` are pointers to a
-    group.
+    """Write loops over samples ``n`` and groups ``g`` around the ``with`` block.
+
+    In them, the C variables ``image`` and ``out`` point to the group in the input and the output.
     """
     source, output, body = cx.input(0), cx.output(), cx.body
     channels, filters = channels_of(cx)

@@ -20,6 +20,8 @@ from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_micro_kernel import MicroKernel
 
 PANEL = 2 * MOST_LANES
+"""The pixels of a panel, two of the widest vectors."""
+
 IDLE = 1.07
 """The largest ratio of lanes to pixels of a row for which rows fill vectors."""
 
@@ -27,7 +29,7 @@ UNROLLED = 8
 """The most kernel columns that are unrolled; more are a loop."""
 
 COPIED = 1 << 16
-"""The largest copy, in elements, which stays in cache; a copy for one panel may be larger."""
+"""The largest copy, in elements, so that it stays in cache; a copy for one panel may be larger."""
 
 FAR = 4 * PANEL
 """The largest distance, in elements, of the first and last kernel column that share a copy."""
@@ -56,9 +58,10 @@ def supports(instance: Instance, window: Window) -> bool:
 class Block:
     """A block of output pixels that one copy serves: ``rows`` of ``width``.
 
-    For each channel, the copy has ``parts`` of ``rows_read`` rows of ``pitch``. ``down`` are the
-    rows between the inputs of two output rows, ``apart`` the rows between kernel rows, ``across``
-    the elements between kernel columns.
+    For each channel, the copy has ``parts`` copies of ``rows_read`` input rows, ``pitch`` elements
+    each: one, or one for each kernel column if these are far apart. ``down`` are the rows of the
+    copy between the inputs of two output rows, ``apart`` the rows between two kernel rows,
+    ``across`` the elements between two kernel columns.
     """
 
     rows: int
@@ -203,7 +206,7 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
 
 
 def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> None:
-    """Write the product of the filters from ``o`` on with the pixels from ``l`` on of row ``r``."""
+    """Write the product of the filters ``rows`` with the pixels from ``l`` on of row ``r``."""
     channels, filters = channels_of(cx)
     bias, pixels, when = cx.optional(2), window.pixels, rows.when
     pixel = f"(h + r) * {window.output[2]} + w + l"
@@ -217,7 +220,11 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
         arguments.append(str(channels * window.kernel[1] * window.kernel[2]))
 
     def tile(vectors: int, stored: str, when: str) -> None:
-        """Write the call of a micro-kernel of ``vectors`` vectors of pixels."""
+        """Write the call of a micro-kernel of ``vectors`` vectors of pixels.
+
+        ``stored`` is the C range of its pixels to store, such as ``0, left``; ``when`` is the
+        preprocessor condition on registers under which the micro-kernel exists.
+        """
         micro_kernel = MicroKernel(
             rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
         )

@@ -92,6 +92,11 @@ def matrix_micro_kernel(
 def _multiply(out: Writer, rows: int, vectors: int, by_dot4: bool, is_int16: bool) -> None:
     """Write the loop over groups of four; ``by_dot4`` uses int8 dot products.
 
+    ``quads`` is the number of groups of four, ``b0`` a vector of columns of the right side, ``a0``
+    a group of row 0 of the left side, and ``s0_0`` the sums of row 0 and vector 0. Without dot
+    products, ``b0`` and ``a0`` have the elements at even positions, ``c0`` and ``d0`` those at odd
+    positions. The C with dot products, for one row and one vector of 16 sums:
+
     ```
     for (; quads > 0; --quads) {
         const sums b0 = *(const sums *)b, a0 = same_word(a);
@@ -132,7 +137,21 @@ def _multiply(out: Writer, rows: int, vectors: int, by_dot4: bool, is_int16: boo
 
 
 def _end_in_bytes(out: Writer, epilogue: Epilogue, rows: int, vectors: int) -> None:
-    """Write the requantization of sums to bytes, two vectors at a time."""
+    """Write the requantization of sums to bytes, two vectors at a time.
+
+    ``s0_1`` are the sums of row 0 and vector 1, ``factor1`` the scales of the columns of vector 1.
+    ``out`` points to a row of bytes, rows are ``pitch`` apart. The bytes of vector 1 are stored
+    from ``out + to[1]`` on, the first ``wide[1]`` of them: fewer than a vector, or 0, at the end of
+    a row. ``last`` has the zero point and the sign bits to flip (``store_two``).
+
+    ```
+    const reals factor0 = *(const reals *)(factors);
+    const reals factor1 = *(const reals *)(factors + SUMS);
+    store_two(REAL(s0_0) * factor0, REAL(s0_1) * factor1, last,
+        out + to[0], wide[0], out + to[1], wide[1]);
+    out += pitch;
+    ```
+    """
     for v in range(vectors):
         out.line(f"const reals factor{v} = *(const reals *)(factors{vector(v)});")
         if epilogue.fractions:

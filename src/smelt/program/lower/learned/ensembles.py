@@ -61,14 +61,22 @@ def _numbers(node: ir.Node, name: str) -> np.ndarray:
 
 
 def _successors(node: ir.Node, side: str, count: int, leaves: int) -> np.ndarray:
-    """Return the successor of each node on one side; the successor of a leaf is the leaf."""
+    """Return the successors on the ``side`` "true" or "false" of ``count`` nodes and ``leaves``.
+
+    Nodes are numbered from 0, leaves from ``count``. The successor of a leaf is the leaf itself.
+    """
     ids = np.asarray(node.attributes.get_ints(f"nodes_{side}nodeids", ()))
     is_leaf = np.asarray(node.attributes.get_ints(f"nodes_{side}leafs", ()), bool)
     return np.concatenate([np.where(is_leaf, ids + count, ids), count + np.arange(leaves)])
 
 
 def _members(node: ir.Node, modes: np.ndarray, count: int) -> np.ndarray:
-    """Return the member set of each node, padded with NaN, as [nodes and leaves, largest set]."""
+    """Return the member set of each node as a row of [``count``, largest set].
+
+    ``count`` is the number of nodes and leaves, ``modes`` the attribute ``nodes_modes``. The sets
+    of the BRANCH_MEMBER nodes follow each other in ``membership_values``, with a NaN behind each.
+    Here, NaN fills the rest of a row, and the rows of other nodes and of leaves.
+    """
     members: list[list[float]] = [[]]
     if "membership_values" in node.attributes:
         for value in _numbers(node, "membership_values"):

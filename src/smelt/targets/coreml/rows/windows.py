@@ -20,6 +20,7 @@ class Window:
     """The attributes of a convolution or pooling; each list has one entry for a spatial axis.
 
     ``before`` and ``after`` are the pads; ``beyond`` is the part of ``after`` that ceil_mode adds.
+    ``extent`` in the methods is the size of a window with its dilation.
     """
 
     def __init__(self, c: Call, kernel: Sequence[int]) -> None:
@@ -114,7 +115,7 @@ def conv_transpose(c: Call) -> None:
         raise Refused(f"it has {x.rank - 2} spatial dims; Core ML convolves 1, 2 or 3")
     sizes = [size or 0 for size in weight]
     window = Window(c, sizes[2:])
-    added = _transposed_pads(c, window, x)
+    added = _set_pads_of_transposed(c, window, x)
     if not c.is_weight(1):
         _by_convolution(c, window, added)
         return
@@ -178,8 +179,8 @@ def _spread(c: Call, value: Val, steps: Sequence[int]) -> Val:
 
 
 def _by_convolution(c: Call, window: Window, added: list[int]) -> None:
-    """Write conv by the computed weight, turned round, over ``x`` with zeros between its
-    elements."""
+    """Write ConvTranspose by a computed weight as conv: the weight is reversed along its spatial
+    axes, and ``x`` gets zeros between its elements. ``added`` rows are further pads at the end."""
     x, axes = c.x(0), range(2, 2 + len(window.kernel))
     ends = zip(window.kernel, window.before, window.after, added, strict=True)
     pads = [each for k, low, high, more in ends for each in (k - 1 - low, k - 1 - high + more)]
@@ -203,11 +204,12 @@ def _by_convolution(c: Call, window: Window, added: list[int]) -> None:
     c.done(result)
 
 
-def _transposed_pads(c: Call, window: Window, x: Val) -> list[int]:
-    """Set the pads of ``window`` for output_padding, output_shape and auto_pad.
+def _set_pads_of_transposed(c: Call, window: Window, x: Val) -> list[int]:
+    """Set the pads of ``window``, in place, for output_padding, output_shape and auto_pad; return,
+    for each axis, the number of rows of 0 to add at the end of the result.
 
-    Return, for each axis, how many rows are missing at the end. With an output size, the total pad
-    is ``stride * (size - 1) + output_padding + extent - output size``.
+    Such rows are those that no window reaches, where the pad at the end would be negative. With an
+    output size, the total pad is ``stride * (size - 1) + output_padding + extent - output size``.
     """
     count = len(window.kernel)
     extra = list(c.attribute("output_padding") or [0] * count)

@@ -2,7 +2,8 @@
 
 ``prepare(call)`` sees shapes, dtypes and strides, and returns a ``Step`` whose ``run`` takes the
 input arrays (None for an absent one), the output arrays, and the scratch arrays that it requested.
-Kernels avoid allocations of operand size, and never write an input.
+Kernels never write an input. They allocate no arrays as large as an operand, except where narrow
+floats are computed in float32 (``widened``).
 """
 
 from __future__ import annotations
@@ -190,22 +191,28 @@ def is_narrow(dtype: np.dtype) -> bool:
 
 
 def widened(prepare: Kernel) -> Kernel:
-    """Wrap ``prepare`` so that narrow floats are computed in float32 and rounded at the end."""
+    """Wrap ``prepare`` so that narrow floats are computed in float32 and rounded at the end.
+
+    Narrow floats are float16, bfloat16 and the four types of float8. Other types stay.
+    """
 
     def prepare_wide(call: Call) -> Step:
         """Return the step of ``prepare``, in float32 if any array is of a narrow float."""
         all_arrays = [array for array in (*call.inputs, *call.outputs) if array is not None]
         if not any(is_narrow(array.dtype) for array in all_arrays):
             return prepare(call)
-        inputs = tuple(None if a is None else _wide_type(a) for a in call.inputs)
-        outputs = tuple(_wide_type(a) for a in call.outputs)
-        step = prepare(replace(call, inputs=inputs, outputs=outputs))
-        count = len(inputs)
+        wide_inputs = tuple(None if a is None else _wide_type(a) for a in call.inputs)
+        wide_outputs = tuple(_wide_type(a) for a in call.outputs)
+        step = prepare(replace(call, inputs=wide_inputs, outputs=wide_outputs))
+        count = len(wide_inputs)
 
         def run(*arrays: Array | None) -> None:
-            """Run the step on float32 copies, and round its results to the outputs."""
+            """Run the step on float32 copies of inputs, and round its results to the outputs.
+
+            The step writes to new arrays of the types of ``wide_outputs``, which have no memory.
+            """
             operands = [None if a is None else _wide(a) for a in arrays[:count]]
-            results = [np.empty(a.shape, a.dtype) for a in outputs]
+            results = [np.empty(a.shape, a.dtype) for a in wide_outputs]
             scratch = [np.empty(shape, dtype) for shape, dtype in step.scratch]
             step.run(*operands, *results, *scratch)
             for target, result in zip(arrays[count:], results, strict=True):
@@ -218,7 +225,7 @@ def widened(prepare: Kernel) -> Kernel:
 
 
 def _wide_type(array: Array) -> Array:
-    """Return an array without memory of the type in which ``array`` is computed."""
+    """Return ``array``, or an array of its shape in float32 and without memory if it is narrow."""
     if not is_narrow(array.dtype):
         return array
     return imaginary(array.shape, np.dtype(np.float32))

@@ -115,7 +115,8 @@ def pow_(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
 
 @lowers("div", broadcasts=True)
 def div(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Divide; integers truncate, a zero divisor gives -1, and lowest / -1 wraps, as in XLA."""
+    """Divide; integers truncate, a zero divisor gives all bits set (-1 if signed), and lowest / -1
+    wraps, as in XLA."""
     if not _needs_guard(a, b):
         return cx.op("Div", a, b)
     zero, safe = _safe_divisor(cx, b)
@@ -139,7 +140,7 @@ def rem(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _needs_guard(a: ir.Value, b: ir.Value) -> bool:
-    """True for integers, unless the divisor is a constant without 0 and -1."""
+    """True for integers, unless the divisor is a constant that contains neither 0 nor -1."""
     if a.dtype is None or not a.dtype.is_integer():
         return False
     tensor = tensor_of(b)
@@ -198,7 +199,11 @@ def clamp(cx: Lowering, low: ir.Value, x: ir.Value, high: ir.Value) -> ir.Value:
 
 @lowers("atan2", broadcasts=True)
 def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
-    """Return the angle of (x, y): atan(smaller / larger magnitude), moved into the right octant."""
+    """Return the angle of (x, y): atan(smaller / larger magnitude), moved into the right octant.
+
+    In the first octant (0 <= y <= x), that is the angle. ``complement`` mirrors it at the diagonal,
+    ``is_left`` at the y axis, and ``is_below`` at the x axis.
+    """
     zero = cx.const_like(0, x)
     abs_y, abs_x = cx.op("Abs", y), cx.op("Abs", x)
     low, high = cx.op("Min", abs_y, abs_x), cx.op("Max", abs_y, abs_x)
@@ -208,7 +213,7 @@ def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
     angle = cx.op("Atan", ratio)
     complement = cx.op("Sub", cx.const_like(np.pi / 2, x), angle)
     angle = cx.op("Where", cx.op("Greater", abs_y, abs_x), complement, angle)
-    # 1/x tells -0 from 0.
+    # A point is left of the y axis for x < 0 or x = -0, below the x axis for y < 0 or y = -0.
     is_left = cx.op("Or", cx.op("Less", x, zero), is_negative_zero(cx, x))
     angle = cx.op("Where", is_left, cx.op("Sub", cx.const_like(np.pi, x), angle), angle)
     is_below = cx.op("Or", cx.op("Less", y, zero), is_negative_zero(cx, y))
@@ -216,6 +221,6 @@ def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
 
 
 def is_negative_zero(cx: Lowering, x: ir.Value) -> ir.Value:
-    """True for -0, the only number >= 0 whose reciprocal is -inf."""
+    """True where ``x`` is -0: it equals 0, and its reciprocal is -inf, not +inf."""
     inverse = cx.op("Less", cx.op("Reciprocal", x), cx.const_like(0, x))
     return cx.op("And", cx.op("Equal", x, cx.const_like(0, x)), inverse)
