@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -41,31 +42,27 @@ class Call(Operands):
         dims = broadcast(condition.dims, a.dims, b.dims)
         if broadcast(a.dims, b.dims) != dims:
             if b.array is not None and b.array.size == 1 and (a.array is None or a.array.size > 1):
-                b = self.repeated(b, condition, dims)
+                b = self.repeated(b, (condition, a), dims)
             else:
-                a = self.repeated(a, condition, dims)
+                a = self.repeated(a, (condition, b), dims)
         label = f"{self._label}_select"
         return self.w.op("select", element, dims, name=label, cond=condition, a=a, b=b)
 
-    def repeated(self, value: Val, like: Val, dims: Dims) -> Val:
-        """Return ``value`` broadcast to ``dims``.
-
-        If a size in ``dims`` is open, the sizes are read from ``like`` in each run. Raises Refused
-        if ``like`` has other dims then, or ``value`` is no constant of one element.
+    def repeated(self, value: Val, others: Sequence[Val], dims: Dims) -> Val:
+        """Return ``value`` broadcast to ``dims``; open sizes are read in each run from ``value``
+        and ``others``.
         """
-        if None in dims and like.dims != dims:
-            raise Refused("a choice between values that broadcast to open sizes")
         if value.array is not None and value.array.size == 1:
+            shape = self.broadcast_shape(others, dims)
             filler = value.array.reshape(())
-            return self.w.op(
-                "fill",
-                value.element,
-                dims,
-                shape=self.shape(like) if None in dims else list(dims),
-                value=filler,
-            )
-        if None in dims:
-            raise Refused("a choice between values that broadcast to open sizes")
+            return self.w.op("fill", value.element, dims, shape=shape, value=filler)
+        if None in (*dims, *value.dims):
+            shape = self.broadcast_shape((value, *others), dims)
+            is_bool = value.element == Element.BOOL
+            # x + -0.0 is x for each x, also for -0
+            neutral = False if is_bool else -0.0 if value.is_float else 0
+            filled = self.w.op("fill", value.element, dims, shape=shape, value=neutral)
+            return self.op("logical_or" if is_bool else "add", value, filled)
         whole = (
             self.expand(value, range(len(dims) - value.rank)) if value.rank < len(dims) else value
         )
@@ -73,6 +70,24 @@ class Call(Operands):
             1 if now == then else then or 1 for now, then in zip(whole.dims, dims, strict=True)
         ]
         return self.w.op("tile", value.element, dims, x=whole, reps=counts)
+
+    def broadcast_shape(self, values: Sequence[Val], dims: Dims) -> Val:
+        """Return the shape ``dims`` that ``values`` broadcast to, as an int32 vector."""
+        same = next((each for each in values if each.dims == dims), None)
+        if same is not None:
+            return self.shape(same)
+        parts: list[int | Val] = []
+        for axis, size in zip(range(-len(dims), 0), dims, strict=True):
+            if size is not None:
+                parts.append(size)
+                continue
+            sizes = [
+                self.size(each, axis)
+                for each in values
+                if -axis <= each.rank and each.dims[axis] is None
+            ]
+            parts.append(reduce(lambda x, y: self.op("maximum", x, y), sizes))
+        return self.vector(parts)
 
     def write(
         self, op_type: str, element: Element | None = None, dims: Dims | None = None, **inputs: Any
