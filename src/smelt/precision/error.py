@@ -37,7 +37,7 @@ LEAST_NORM = 1e-30
 class Metric:
     """A named error of outputs. ``unit`` is ``ratio``, ``nats``, ``points`` or empty.
 
-    ``needs_all``: the measure takes the outputs of all samples, as labels or a function may.
+    ``needs_all``: the measure must get all samples, because labels or a function refer to each.
     """
 
     name: str

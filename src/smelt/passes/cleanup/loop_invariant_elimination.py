@@ -120,7 +120,7 @@ class _Carrier:
         return initial_value
 
     def is_unread(self, index: int) -> bool:
-        """True if neither the body nor a later node reads the carried value ``index`` (needs 2)."""
+        """True if neither the body nor a later node reads the carried value ``index``."""
         inner = self.body.inputs[self.form.body_input + index]
         return all(map(scope.is_dead, (inner, self.node.outputs[index])))
 

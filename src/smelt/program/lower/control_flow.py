@@ -80,8 +80,8 @@ def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuild
 
 
 def _failing_node(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | None:
-    """Return a node at which every run of ``graph`` fails, and the condition that it violates; None
-    if no node is known to fail. An If fails if both its branches do."""
+    """Return a node at which every run of ``graph`` fails, and the requirement that does not hold;
+    None if no node is known to fail. An If fails if both its branches do."""
     failing = ruled_out_in(graph) or misfit(graph, cx.elements, cx.opset)
     branching = (node for node in graph if node.op_type == "If" and not node.domain)
     while failing is None and (node := next(branching, None)) is not None:
@@ -91,14 +91,14 @@ def _failing_node(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | 
 
 
 def _failing_body(
-    cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder
+    cx: ProgramBuilder, node: ir.Node, requirement: str, like: ProgramBuilder
 ) -> ProgramBuilder:
-    """Return a body that aborts the run at ``node``, because ``fact`` does not hold; its results
-    have the types and shapes of those of the body ``like``."""
+    """Return a body that aborts the run at ``node``, because ``requirement`` does not hold; its
+    results have the types and shapes of those of the body ``like``."""
     body = ProgramBuilder(cx.model, cx)
     body.node = node
     body.program.outputs = tuple(
-        body.emit_new(FAIL, (), like.shape(slot), dtype=like.dtype(slot), why=fact)
+        body.emit_new(FAIL, (), like.shape(slot), dtype=like.dtype(slot), why=requirement)
         for slot in like.program.outputs
     )
     return body
