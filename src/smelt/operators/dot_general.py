@@ -3,6 +3,10 @@
 Each pair ``lhs_contracting[i]``, ``rhs_contracting[i]`` is multiplied and summed, each pair
 ``lhs_batch[i]``, ``rhs_batch[i]`` is a batch dim; the result has the dims ``[batch..., lhs free...,
 rhs free...]``. The semiring defines multiply and sum.
+
+With ``pairs``, operands and result have an additional last dim with the real and the imaginary part
+of complex numbers, and ``lhs_conj`` and ``rhs_conj`` conjugate an operand. All other attributes
+count dims without it.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
+from smelt.operators import complex_dot
 from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.inputs import present
 from smelt.operators.semiring import Semiring, semiring_of, semiring_on
@@ -77,6 +82,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     lhs, rhs = inputs
     if lhs is None or rhs is None:
         raise ValueError("DotGeneral takes two operands")
+    complex_dot.check((lhs, rhs), attributes)
     preferred = attributes["dtype"]
     dtype = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
     semiring_on(attributes["semiring"], None if dtype is None else dtype.numpy())
@@ -86,7 +92,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
         )
     if lhs.shape is None or rhs.shape is None:
         return (Result(dtype, None),)
-    left, right = lhs.shape.dims, rhs.shape.dims
+    numbers = slice(-1 if attributes["pairs"] else None)
+    left, right = lhs.shape.dims[numbers], rhs.shape.dims[numbers]
     parts = groups(attributes, len(left), len(right))
     pairs = [*zip(parts.lhs_contracting, parts.rhs_contracting, strict=True)]
     pairs += zip(parts.lhs_batch, parts.rhs_batch, strict=True)
@@ -98,7 +105,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
         for i, j in zip(parts.lhs_batch, parts.rhs_batch, strict=True)
     ]
     free = [left[i] for i in parts.lhs_free] + [right[j] for j in parts.rhs_free]
-    return (Result(dtype, ir.Shape([*batch, *free])),)
+    return (Result(dtype, ir.Shape([*batch, *free, *([2] if attributes["pairs"] else [])])),)
 
 
 def _better_known(a: Dim, b: Dim) -> Dim:
@@ -113,6 +120,8 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     one. ``batch``, ``lhs_free`` and ``rhs_free`` are numbers of dims.
     """
     lhs, rhs = present(inputs)
+    if attributes["pairs"]:
+        return _complex_reference(inputs, attributes)
     semiring = semiring_of(attributes["semiring"])
     parts = groups(attributes, lhs.ndim, rhs.ndim)
     preferred = attributes["dtype"]
@@ -129,15 +138,30 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     return (np.asarray(total).astype(output.numpy()),)
 
 
+def _complex_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the product of pairs, computed with complex numbers of the operands' widest type."""
+    preferred = attributes["dtype"]
+    arrays = complex_dot.complex_arrays(inputs, attributes)
+    output = np.result_type(*arrays) if preferred is None else np.dtype(np.complex128)
+    arrays = [array.astype(output) for array in arrays]
+    (result,) = reference(arrays, {**attributes, **complex_dot.REAL, "dtype": None})
+    parts = np.stack([result.real, result.imag], axis=-1)
+    return (parts.astype(ir.DataType(preferred).numpy()) if isinstance(preferred, int) else parts,)
+
+
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...] | None:
-    """Build an Einsum for sum_product; else a broadcasting product and a reduction."""
+    """Build an Einsum for sum_product, with matrices for complex numbers; else a broadcasting
+    product and a reduction."""
     lhs, rhs = inputs
     if lhs is None or rhs is None or lhs.shape is None or rhs.shape is None:
         return None
     if lhs.dtype is None or rhs.dtype is None or len(lhs.shape) + len(rhs.shape) > 52:
         return None
+    if attributes["pairs"]:
+        matrices, real_attributes = complex_dot.real_product(b, lhs, rhs, attributes)
+        return body(b, (lhs, matrices), real_attributes)
     preferred = attributes["dtype"]
     output = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
     semiring = semiring_of(attributes["semiring"])
@@ -239,6 +263,9 @@ OPERATOR = Operator(
         Attribute("rhs_batch", ir.AttributeType.INTS, ()),
         Attribute("dtype", ir.AttributeType.INT),
         Attribute("semiring", ir.AttributeType.STRING, "sum_product"),
+        Attribute("pairs", ir.AttributeType.INT, 0),
+        Attribute("lhs_conj", ir.AttributeType.INT, 0),
+        Attribute("rhs_conj", ir.AttributeType.INT, 0),
     ),
     infer=infer,
     reference=reference,

@@ -14,7 +14,9 @@ ROUNDS = 64
 """Limit of rounds of the default pipeline. A round skips each pass that found nothing to do and
 whose model has not changed since, so late rounds are cheap."""
 
-CANONICALIZE = _comma_separated("swap-dot-general", "legalize-dot-general", "max-to-relu")
+CANONICALIZE = _comma_separated(
+    "swap-dot-general", "fold-conjugate", "legalize-dot-general", "max-to-relu"
+)
 """Gives equal computations one form, so that patterns need to match only that form."""
 
 SIMPLIFY = _comma_separated(

@@ -4,7 +4,8 @@
     after    MatMul(x, w)
 
 A Transpose puts the left operand in the order [batch, free, contracting] and the right one in the
-order [batch, contracting, free], if needed. A Reshape merges dims where MatMul takes one dim.
+order [batch, contracting, free], if needed. A Reshape merges dims where MatMul takes one dim. For
+complex operands, the right one becomes real matrices first.
 
 Needs    (1) operands of known dtype and rank; (2) the semiring sum_product.
 Keeps    (1) no such DotGeneral: an Einsum replaces it if no Reshape can state the sizes.
@@ -24,6 +25,7 @@ from smelt.ir.constants import is_constant
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim
+from smelt.operators.complex_dot import real_product
 from smelt.operators.contracting_order import Side, contracting_order
 from smelt.operators.declare import Attributes
 from smelt.operators.dot_general import OPERATOR, Groups, groups
@@ -43,8 +45,21 @@ def dot_general(m: Match, b: Builder) -> Replacement:
     attributes = OPERATOR.attributes_of(m.root)
     if attributes["semiring"] != "sum_product":  # needs 2
         return Miss("ONNX supports the semiring sum_product only")
+    if attributes["pairs"]:
+        return _real_product(b, m["lhs"], m["rhs"], attributes)
     result = legalize(b, m["lhs"], m["rhs"], attributes)
     return Miss("the dtype or rank of an operand is unknown") if result is None else result
+
+
+def _real_product(
+    b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes
+) -> ir.Value | Miss:
+    """Return a DotGeneral of real numbers that computes one of pairs."""
+    if lhs.shape is None or rhs.shape is None or rhs.dtype is None:
+        return Miss("the dtype or rank of an operand is unknown")
+    matrices, changed = real_product(b, lhs, rhs, attributes)
+    given = {name: value for name, value in changed.items() if value not in (None, 0, ())}
+    return b.op("DotGeneral", lhs, matrices, domain="smelt", **given)
 
 
 def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -> ir.Value | None:

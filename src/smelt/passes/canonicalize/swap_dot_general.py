@@ -37,7 +37,10 @@ def transposed_product(m: Match, b: Builder) -> Replacement:
     lhs, rhs, node = m["lhs"], m["rhs"], m.node("product")
     if lhs.shape is None or rhs.shape is None:
         return Miss("the rank of an operand is unknown")
-    parts = groups(OPERATOR.attributes_of(node), len(lhs.shape), len(rhs.shape))
+    attributes = OPERATOR.attributes_of(node)
+    if attributes["pairs"]:
+        return Miss("the last dim has the parts of complex numbers")
+    parts = groups(attributes, len(lhs.shape), len(rhs.shape))
     batch, left, right = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
     perm = opset.attribute(m.root, "perm", m.opset)
     order = list(perm) if perm is not None else list(range(batch + left + right))[::-1]

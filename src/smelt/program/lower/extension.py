@@ -4,14 +4,16 @@ others as an instruction ``domain::name``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
 from smelt import operators
+from smelt.operators import complex_dot
 from smelt.operators.declare import Attributes, Operator
 from smelt.program.dot_dims import DotDims
 from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.pairs import matrices
 
 
 def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
@@ -25,11 +27,23 @@ def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
     attributes = fitting_attributes(cx, node, operator)
     inputs, outputs = cx.inputs(node), [cx.define(value) for value in node.outputs]
     if operator.key == ("smelt", "DotGeneral"):
-        groups = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
-        dims = DotDims(*(_ints(attributes[name]) for name in groups))
-        cx.emit("DotGeneral", inputs, outputs, dims=dims, semiring=attributes["semiring"])
+        _lower_dot(cx, inputs, outputs, attributes)
         return
     cx.emit(f"{node.domain}::{node.op_type}", inputs, outputs, **attributes)
+
+
+def _lower_dot(
+    cx: ProgramBuilder, inputs: Sequence[int], outputs: Sequence[int], attributes: Attributes
+) -> None:
+    """Emit a DotGeneral; one of complex numbers reads matrices in place of its right operand."""
+    dims: Mapping[str, object] = attributes
+    lhs, rhs = inputs
+    if attributes["pairs"]:
+        dims = complex_dot.real_dims(attributes, len(cx.shape(lhs)), len(cx.shape(rhs)))
+        rhs = matrices(cx, rhs, complex_dot.signs_of_rows(attributes))
+    names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
+    groups = DotDims(*(_ints(dims[name]) for name in names))
+    cx.emit("DotGeneral", (lhs, rhs), outputs, dims=groups, semiring=attributes["semiring"])
 
 
 def fitting_attributes(cx: ProgramBuilder, node: ir.Node, operator: Operator) -> Attributes:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from smelt.operators.complex_dot import Signs
 from smelt.operators.contraction_steps import (
     COMBINE,
     DIAGONAL,
@@ -23,6 +24,9 @@ from smelt.program.lower.builder import ProgramBuilder
 
 PAIR = "\N{DOUBLE-STRUCK CAPITAL C}"
 """The label of the dim of parts; labels of equations have one character, this one is doubled."""
+
+PLAIN: tuple[Signs, Signs] = ((1, 1), (-1, 1))
+"""The signs of ``signs_of_rows`` if no operand is conjugated."""
 
 
 def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
@@ -45,15 +49,24 @@ def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
     return replace(step, labels=labels)
 
 
-def matrices(cx: ProgramBuilder, slot: int) -> int:
-    """Return pairs [..., 2] as matrices [..., 2, 2]: each pair, and i times the pair."""
+def matrices(cx: ProgramBuilder, slot: int, signs: tuple[Signs, Signs] = PLAIN) -> int:
+    """Return pairs [..., 2] as matrices [..., 2, 2]: each pair, and i times the pair.
+
+    ``signs`` are those of ``signs_of_rows``.
+    """
     *shape, _ = cx.shape(slot)
-    rows = [cx.emit_new("Reshape", (pair,), (*shape, 1, 2)) for pair in (slot, times_i(cx, slot))]
+    parts = (_signed(cx, slot, signs[0]), _signed(cx, _swapped(cx, slot), signs[1]))
+    rows = [cx.emit_new("Reshape", (pair,), (*shape, 1, 2)) for pair in parts]
     return cx.emit_new("Concat", rows, (*shape, 2, 2), axis=len(shape))
 
 
 def times_i(cx: ProgramBuilder, slot: int) -> int:
     """Return each pair times i: the negated imaginary part, then the real part."""
+    return _signed(cx, _swapped(cx, slot), PLAIN[1])
+
+
+def _swapped(cx: ProgramBuilder, slot: int) -> int:
+    """Return each pair as the imaginary part, then the real part."""
     shape = cx.shape(slot)
     backwards: dict[str, Any] = {
         "starts": (1,),
@@ -61,9 +74,15 @@ def times_i(cx: ProgramBuilder, slot: int) -> int:
         "axes": (len(shape) - 1,),
         "steps": (-1,),
     }
-    swapped = cx.emit_new("Slice", (slot,), shape, **backwards)
-    signs = cx.constant(np.array([-1, 1], cx.dtype(slot).numpy()), "signs")
-    return cx.emit_new("Mul", (swapped, signs), shape)
+    return cx.emit_new("Slice", (slot,), shape, **backwards)
+
+
+def _signed(cx: ProgramBuilder, slot: int, signs: Signs) -> int:
+    """Return the two parts of each pair times ``signs``."""
+    if signs == (1, 1):
+        return slot
+    factors = cx.constant(np.array(signs, cx.dtype(slot).numpy()), "signs")
+    return cx.emit_new("Mul", (slot, factors), cx.shape(slot))
 
 
 def product(cx: ProgramBuilder, a: int, b: int) -> tuple[int, int]:
