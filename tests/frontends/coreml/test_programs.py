@@ -56,7 +56,7 @@ def test_every_operator_of_ios_18_is_read_or_refused_by_name() -> None:
 
 
 def test_the_page_lists_every_operator() -> None:
-    text = PAGE.read_text("utf-8").partition("## Packages in")[2].partition("\n## ")[0]
+    text = PAGE.read_text("utf-8").partition("## Reading packages")[2].partition("\n## ")[0]
     listed = {name for part in text.split("`")[1::2] for name in part.split()}
     assert set(OPERATORS) <= listed
 
