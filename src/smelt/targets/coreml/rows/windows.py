@@ -159,7 +159,9 @@ def _spread(c: Call, value: Val, steps: Sequence[int]) -> Val:
     if max(steps) == 1:
         return value
     if channels is None:
-        raise Refused("the number of channels is open")
+        raise Refused(
+            "the number of channels is open", "fix the size that it is made of, as in --dim B=4"
+        )
     dims = [
         None if size is None else (size - 1) * step + 1
         for size, step in zip(value.dims[2:], steps, strict=True)
