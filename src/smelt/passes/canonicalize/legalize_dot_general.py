@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -30,6 +29,7 @@ from smelt.operators.contracting_order import Side, contracting_order
 from smelt.operators.declare import Attributes
 from smelt.operators.dot_general import OPERATOR, Groups, groups
 from smelt.passes.base import rounding, rule_pass
+from smelt.passes.canonicalize.merged_dims import merge_target, split_target, unit_dims_of
 
 INT8, UINT8 = ir.DataType.INT8, ir.DataType.UINT8
 BYTES = ((INT8, INT8), (UINT8, UINT8), (INT8, UINT8))
@@ -217,87 +217,23 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
 def _merged_layout(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Form:
     """Return the layout permuted by ``perm``, with ``counts[i]`` dims merged into dim ``i``."""
     try:
-        return Form(perm, _merge(dims, counts))
+        return Form(perm, merge_target(dims, counts))
     except ValueError:
-        return Form(perm, _unit_dims_of(dims, counts), "Squeeze")
+        return Form(perm, unit_dims_of(dims, counts), "Squeeze")
 
 
 def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
     """Return the layout that splits dim ``i`` of the product into ``counts[i]`` of ``dims``."""
     try:
-        return Form((), _split(dims, counts))
+        return Form((), split_target(dims, counts))
     except ValueError:
-        return Form((), _unit_dims_of(dims, counts), "Unsqueeze")
-
-
-def _unit_dims_of(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:
-    """Return the dims of size 1 to squeeze so that each ``counts[i]`` dims become one dim.
-
-    Raises ValueError if more than one of these dims has another size.
-    """
-    ones: list[int] = []
-    start = 0
-    for count in counts:
-        segment = range(start, start + count)
-        spare = [place for place in segment if dims[place] == 1][: max(count - 1, 0)]
-        if count - len(spare) != 1:
-            raise ValueError("sizes are unknown")
-        ones += spare
-        start += count
-    return tuple(ones)
+        return Form((), unit_dims_of(dims, counts), "Unsqueeze")
 
 
 def _dims(x: ir.Value, perm: Sequence[int]) -> list[Dim]:
     """Return the dims of ``x`` in the order ``perm``."""
     assert x.shape is not None
     return [x.shape[dim] for dim in perm]
-
-
-def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the Reshape target that merges ``counts[i]`` dims into dim ``i``: for dims B,S,4,8 and
-    counts 1,1,2, it is 0,0,32. None if each count is 1."""
-    target, start = [], 0
-    for index, count in enumerate(counts):
-        target.append(_size(dims[start : start + count], at_old_position=index == start))
-        start += count
-    return _checked_target(target, counts)
-
-
-def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the Reshape target that splits dim ``i`` into the next ``counts[i]`` of ``dims``; None
-    if each count is 1."""
-    target, start = [], 0
-    for index, count in enumerate(counts):
-        segment = dims[start : start + count]
-        has_one_dim = sum(dim != 1 for dim in segment) == 1
-        target += [
-            _size([dim], at_old_position=has_one_dim and index == start + i)
-            for i, dim in enumerate(segment)
-        ]
-        start += count
-    return _checked_target(target, counts)
-
-
-def _size(segment: Sequence[Dim], at_old_position: bool) -> int:
-    """Return the size of the merged dims ``segment`` in a Reshape target: their product if known.
-
-    Else 0 (the dim at the same position is copied) if only that dim is not 1, or -1."""
-    sizes = [dim for dim in segment if dim != 1]
-    numbers = [dim for dim in sizes if isinstance(dim, int)]
-    if len(numbers) == len(sizes):
-        return prod(numbers)
-    return 0 if at_old_position and len(sizes) == 1 and segment[0] != 1 else -1
-
-
-def _checked_target(target: Sequence[int], counts: Sequence[int]) -> tuple[int, ...] | None:
-    """Return ``target``, the sizes for a Reshape that merges or splits ``counts[i]`` dims.
-
-    None if each count is 1: the shape stays. Raises ValueError for two sizes of -1."""
-    if all(count == 1 for count in counts):
-        return None
-    if target.count(-1) > 1:
-        raise ValueError("two sizes are unknown")
-    return tuple(target)
 
 
 def _transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
