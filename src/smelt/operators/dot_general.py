@@ -120,7 +120,7 @@ def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     one. ``batch``, ``lhs_free`` and ``rhs_free`` are numbers of dims.
     """
     lhs, rhs = present(inputs)
-    if attributes["pairs"]:
+    if attributes.get("pairs"):
         return _complex_reference(inputs, attributes)
     semiring = semiring_of(attributes["semiring"])
     parts = groups(attributes, lhs.ndim, rhs.ndim)

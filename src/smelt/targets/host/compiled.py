@@ -162,7 +162,7 @@ class Compiled:
         with self._pending_lock():
             for each in shapes:
                 if self.open_sizes is not None:
-                    self.open_sizes.note(each)
+                    self.open_sizes.note(each, from_zero=True)
             if self.open_sizes is not None and self.open_sizes.is_due:
                 self._compile_open()
             return self._open is not None

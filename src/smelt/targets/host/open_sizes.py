@@ -147,15 +147,18 @@ class OpenSizes:
             for name, size in self._largest.items()
         }
 
-    def note(self, shapes: Shapes) -> None:
-        """Raise the bounds of the next program so that it takes inputs of ``shapes``."""
+    def note(self, shapes: Shapes, *, from_zero: bool = False) -> None:
+        """Raise the bounds of the next program so that it takes inputs of ``shapes``.
+
+        ``from_zero``: a size of 0 in ``shapes`` becomes a lower bound; otherwise NumPy runs it.
+        """
         dims = [dim for port in interface_of(self._model).inputs for dim in port.shape or ()]
         lengths = [size for shape in shapes for size in shape]
         if len(dims) != len(lengths):
             return
         for name, size in solve(dims, lengths).items():
             self._largest[name] = max(size, self._largest.get(name, 1))
-            if size == 0:
+            if size == 0 and from_zero:
                 self._empty.add(name)
 
     def compile(self, library_of: Callable[[Source], ctypes.CDLL | None]) -> OpenCaller | None:
