@@ -30,15 +30,19 @@ def reference(network, prompt, count, **options):
     return seen[0, len(prompt) :].tolist()
 
 
-@pytest.mark.parametrize("options", [{}, DRAWN], ids=["greedy", "drawn"])
+@pytest.mark.parametrize(
+    "options", [pytest.param({}, marks=pytest.mark.slow), DRAWN], ids=["greedy", "drawn"]
+)
 @pytest.mark.parametrize(
     ("network", "model", "first"),
     [
         ("gpt2", "gpt2_decoder_with_past", None),
         ("gpt2", "gpt2_decoder_with_past", "gpt2_decoder"),
-        ("gpt2", "gpt2_decoder", None),
+        pytest.param("gpt2", "gpt2_decoder", None, marks=pytest.mark.slow),
         ("t5", "t5_decoder_with_past", "t5_decoder"),
-        ("whisper", "whisper_decoder_with_past", "whisper_decoder"),
+        pytest.param(
+            "whisper", "whisper_decoder_with_past", "whisper_decoder", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_generated_tokens_are_those_of_the_network(network, model, first, options):
