@@ -40,7 +40,7 @@ def keep_last_row(model: ir.Model, logits: str) -> None:
 
 
 def _operand(node: ir.Node) -> ir.Value:
-    """Return the only operand of ``node`` that is no constant."""
+    """Return the operand of ``node`` that is not constant; there is one."""
     (operand,) = (value for value in node.inputs if value is not None and not _is_constant(value))
     return operand
 

@@ -178,5 +178,5 @@ def _cache(past: ir.Value, present: ir.Value) -> Cache | None:
 
 
 def _refused(why: str, fix: str) -> UsageError:
-    """Return E801 for a model that is no decoder."""
-    return UsageError("E801", "the model is no decoder of tokens", why=why, fix=fix)
+    """Return E801 for a model that is not a decoder."""
+    return UsageError("E801", "the model is not a decoder of tokens", why=why, fix=fix)

@@ -12,7 +12,7 @@ from smelt.program.instruction import Instruction, Program
 class KernelWork(TypedDict):
     """The work of one instruction; ``origin`` names its source nodes.
 
-    Bytes are those of its tensors, each once.
+    The bytes of a tensor count once.
 
     Targets that know a CPU's costs add an estimate of machine ``instructions``, None if unknown.
     """

@@ -27,7 +27,7 @@ class Differentiable(Artifact):
         raise NotImplementedError
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
-        """Run as ``Artifact`` does; values that JAX traces, or PyTorch records, give such ones."""
+        """Run as ``Artifact`` does; traced or recorded inputs give such results."""
         for value in inputs:
             if type(value) is not np.ndarray:
                 return self._called(inputs)
