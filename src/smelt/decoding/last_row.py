@@ -13,8 +13,9 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.operators.onnxruntime.microsoft.declared import DOMAIN as MICROSOFT
 
-_ROWWISE = frozenset({"MatMul", "Add", "Mul", "Div", "Tanh", "Cast", "Identity"})
+_ROWWISE = frozenset({"MatMul", "MatMulNBits", "Add", "Mul", "Div", "Tanh", "Cast", "Identity"})
 """Operators that compute a row of the result from that row of one operand, and from constants."""
 
 _END = (1 << 63) - 1
@@ -62,7 +63,9 @@ def _row_by_row(value: ir.Value) -> ir.Node | None:
     Its other operands are constants: of rank 2 for the table of a MatMul, else of rank 1 at most.
     """
     node = value.producer()
-    if node is None or node.domain or node.op_type not in _ROWWISE or len(node.outputs) > 1:
+    if node is None or node.op_type not in _ROWWISE or len(node.outputs) > 1:
+        return None
+    if node.domain != (MICROSOFT if node.op_type == "MatMulNBits" else ""):
         return None
     operands = [each for each in node.inputs if each is not None]
     moving = [each for each in operands if not _is_constant(each)]
@@ -70,6 +73,8 @@ def _row_by_row(value: ir.Value) -> ir.Node | None:
         return None
     if node.op_type == "MatMul":
         fits = moving[0] is operands[0] and len(operands[1].shape or ()) == 2
+    elif node.op_type == "MatMulNBits":
+        fits = moving[0] is operands[0]
     else:
         fits = all(len(each.shape or ()) < 2 for each in operands if each is not moving[0])
     return node if fits else None

@@ -18,7 +18,9 @@ from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
 
-def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp: bool) -> None:
+def declare_position(
+    cx: KernelContext, indices: Operand, at: str, size: int, *, clamp: bool
+) -> None:
     """Declare ``at``: the element of ``indices`` as a position in a dim of ``size``.
 
     ```
@@ -52,7 +54,7 @@ def gather(cx: KernelContext) -> None:
     axis = cx.int("axis")
     size, inner = source.shape[axis], math.prod(source.shape[axis + 1 :])
     with cx.body.loops(("i", "j"), (math.prod(source.shape[:axis]), indices.size)):
-        _position(cx, indices, "j", size, clamp=True)
+        declare_position(cx, indices, "j", size, clamp=True)
         with cx.body.loop("k", inner):
             target = output.access((indices.size * inner, inner, 1)).at(("i", "j", "k"))
             value = source.access((size * inner, inner, 1)).at(("i", "at", "k"))
@@ -66,7 +68,7 @@ def gather_elements(cx: KernelContext) -> None:
     axis = cx.int("axis")
     names = [f"i{dim}" for dim in range(len(output.shape))]
     with cx.body.loops(names, output.shape):
-        _position(cx, indices, index(indices.strides, names), source.shape[axis], clamp=True)
+        declare_position(cx, indices, index(indices.strides, names), source.shape[axis], clamp=True)
         read_at = [*names[:axis], "at", *names[axis + 1 :]]
         value = source.access().at(read_at)
         cx.body.line(f"{output.access().at(names)} = {value};")
@@ -87,7 +89,7 @@ def gather_nd(cx: KernelContext) -> None:
             step = math.prod(source.shape[batch + dim + 1 :])
             with cx.body.block(""):
                 index_at = f"(b * {rows} + r) * {depth} + {dim}"
-                _position(cx, indices, index_at, source.shape[batch + dim], clamp=True)
+                declare_position(cx, indices, index_at, source.shape[batch + dim], clamp=True)
                 cx.body.line(f"from += at * {step};")
         with cx.body.loop("k", inner):
             cx.body.line(f"{output.name}[(b * {rows} + r) * {inner} + k] = from[k];")
@@ -138,7 +140,7 @@ def scatter_elements(cx: KernelContext) -> None:
     with cx.body.loops(names, indices.shape):
         at = index(indices.strides, names)
         size = source.shape[axis]
-        _position(cx, indices, at, size, clamp=False)
+        declare_position(cx, indices, at, size, clamp=False)
         target = output.access().at([*names[:axis], "at", *names[axis + 1 :]])
         reduction = str(cx.instruction.attributes["reduction"])
         with cx.body.block(f"if (at >= 0 && at < {size})"):
@@ -160,7 +162,7 @@ def scatter_nd(cx: KernelContext) -> None:
         for dim in range(depth):
             size, step = source.shape[dim], row_major(source.shape)[dim]
             with cx.body.block(""):
-                _position(cx, indices, f"r * {depth} + {dim}", size, clamp=False)
+                declare_position(cx, indices, f"r * {depth} + {dim}", size, clamp=False)
                 cx.body.line(f"inside = inside && at >= 0 && at < {size};")
                 cx.body.line(f"to += at * {step};")
         reduction = str(cx.instruction.attributes["reduction"])

@@ -7,8 +7,6 @@ in the binary.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import onnx_ir as ir
 
@@ -17,7 +15,9 @@ from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.int4_micro_kernel import NIBBLES, int4_micro_kernel, padded_row
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.kernels.quantized.operands import constant, is_present
+from smelt.native.kernels.quantized.weight_blocks import BIAS, PLACES, SCALES, ZEROS, Blocks
 from smelt.native.kernels.register_blocks import even_blocks
+from smelt.native.kernels.rounded_packed_dot import emit_rounded, rounded_needs
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
@@ -25,41 +25,13 @@ from smelt.program.storage import Needs
 ROWS, VECTORS = 6, 2
 ONE_ROW_VECTORS = 4
 """Micro-kernels compute ``ROWS`` rows of ``VECTORS`` vectors, or one row of ``ONE_ROW_VECTORS``."""
-SCALES, ZEROS, PLACES, BIAS = 2, 3, 4, 5
-"""The positions of inputs."""
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """The weights of an instruction: ``columns`` of blocks of ``size`` codes, of which ``depth``
-    are used.
-    """
-
-    columns: int
-    depth: int
-    size: int
-
-    @staticmethod
-    def of(instance: Instance) -> Blocks:
-        """Return the blocks of an instruction."""
-        return Blocks(instance.int("N"), instance.int("K"), instance.int("block_size"))
-
-    @property
-    def count(self) -> int:
-        """The number of blocks of a column; the last one may be padded."""
-        return -(-self.depth // self.size)
-
-    @property
-    def row(self) -> int:
-        """The number of elements in a row of the left operand, padded to whole blocks."""
-        return self.count * self.size
 
 
 def _refuse(instance: Instance) -> str | None:
     """Return why the instruction is refused, None if it is supported."""
     blocks = Blocks.of(instance)
-    if instance.int("bits") != 4:
-        return "weights of other than 4 bits"
+    if blocks.bits not in ((4, 8) if blocks.rounds else (4,)):
+        return "weights of so few or so many bits"
     if blocks.size < NIBBLES or blocks.size % NIBBLES or min(blocks.columns, blocks.depth) < 1:
         return "a block size that is not a positive multiple of 8"
     if is_present(instance, PLACES):
@@ -75,12 +47,17 @@ def _refuse(instance: Instance) -> str | None:
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space of prepared rows and of the sums of their blocks."""
     blocks = Blocks.of(instance)
+    if blocks.rounds:
+        return rounded_needs(instance)
     return Needs(workspace=4 * ROWS * (blocks.row + blocks.count))
 
 
 @kernel("MatMulNBits", needs=_needs, refuse=_refuse, shared=True)
 def packed_dot(cx: KernelContext) -> None:
     """Write loops over a few rows at a time and, for them, over all panels of columns."""
+    if Blocks.of(cx).rounds:
+        emit_rounded(cx)
+        return
     source, output, body, blocks = cx.input(0), cx.output(), cx.body, Blocks.of(cx)
     rows, scratch = output.size // blocks.columns, cx.scratch(C_TYPES[ir.DataType.FLOAT])
     vectors = ONE_ROW_VECTORS if highest(rows) == 1 else VECTORS

@@ -1,4 +1,4 @@
-"""MatMulNBits of ONNX Runtime: a product with packed weights of a few bits."""
+"""MatMulNBits and GatherBlockQuantized of ONNX Runtime, which read packed weights of a few bits."""
 
 from __future__ import annotations
 
@@ -7,15 +7,27 @@ import onnx_ir as ir
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
+PRODUCT = {"K": 0, "N": 0, "bits": 4, "block_size": 0, "accuracy_level": 0, "weight_prepacked": 0}
+ROWS = {"bits": 4, "block_size": 128, "quantize_axis": 1, "gather_axis": 0}
+"""The attributes of each operator, with their default values."""
+
 
 @lowers("com.microsoft::MatMulNBits")
 def product_of_few_bits(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit one instruction if the target reads packed weights; else refuse, and the body is
     expanded."""
-    numbers = {
-        name: node.attributes.get_int(name, default)
-        for name, default in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 0))
-    }
-    prepacked = node.attributes.get_int("weight_prepacked", 0)
-    if prepacked or not cx.emit_if_supported(node, **numbers):
+    _emit(cx, node, PRODUCT)
+
+
+@lowers("com.microsoft::GatherBlockQuantized")
+def rows_of_few_bits(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Emit one instruction if the target reads packed rows; else refuse, and the body is
+    expanded."""
+    _emit(cx, node, ROWS)
+
+
+def _emit(cx: ProgramBuilder, node: ir.Node, defaults: dict[str, int]) -> None:
+    """Emit ``node`` with integer attributes; raises Unsupported E201 if the target refuses it."""
+    numbers = {name: node.attributes.get_int(name, value) for name, value in defaults.items()}
+    if numbers.get("weight_prepacked") or not cx.emit_if_supported(node, **numbers):
         raise cx.refuse("the target has no instruction for it")

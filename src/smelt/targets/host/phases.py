@@ -32,6 +32,7 @@ from smelt.targets.host.any_sizes.model import Planner
 from smelt.targets.host.any_sizes.planning import Runner
 from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.files import Files
+from smelt.targets.host.kernels import kernel_of
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.open_sizes import OpenSizes
 from smelt.targets.host.options import Options
@@ -120,9 +121,10 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     decomposed: list[Instruction] = []
 
     def decompose(program: Program, instruction: Instruction) -> bool:
-        """Record ``instruction``; return False, so that it is lowered to several others."""
+        """Record ``instruction``; return whether NumPy has a kernel for it, too. Otherwise it is
+        lowered to several others."""
         decomposed.append(instruction)
-        return False
+        return _has_both_kernels(program, instruction)
 
     compiled = None
     try:
@@ -144,6 +146,12 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     check_sizes_known(program, binding_advice(model.graph.inputs))
     parts = {field.name: getattr(program, field.name) for field in fields(program)}
     return HostProgram(**parts, compiled=compiled)
+
+
+def _has_both_kernels(program: Program, instruction: Instruction) -> bool:
+    """True if both NumPy and C have a kernel for an instruction of which most have one in C."""
+    in_numpy = kernel_of(instruction.op) is not None
+    return in_numpy and is_computed_with_bound_sizes(program, instruction)
 
 
 def _lowered_program(model: ir.Model, supports: Supports) -> Program:
@@ -172,7 +180,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
     operator that only its reference could run is replaced by its body, which can be compiled.
     """
     try:
-        program = lower_alone(model, node)
+        program = lower_alone(model, node, _has_both_kernels)
         for body in program.bodies:
             _check(body.program)
     except (Unsupported, ErrorList):

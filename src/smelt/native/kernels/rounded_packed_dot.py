@@ -1,0 +1,195 @@
+"""MatMulNBits with ``accuracy_level`` 4: rows of the left operand are rounded to int8 blocks.
+
+A chunk of rows is rounded to scratch space. Then each few columns of weights are read once for all
+rows of the chunk. Rows with an infinity or a NaN are multiplied as floats.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.block_dot import (
+    PANEL,
+    Form,
+    block_dot,
+    block_dot_of_floats,
+    rounded_blocks,
+)
+from smelt.native.kernels.quantized.operands import constant
+from smelt.native.kernels.quantized.weight_blocks import BIAS, SCALES, ZEROS, Blocks
+from smelt.native.types import C_TYPES
+from smelt.operators.onnxruntime.microsoft.packed import unpacked
+from smelt.program.run_sizes import Size, highest
+from smelt.program.storage import Needs
+
+CHUNK = 96
+"""The most rows that are rounded at a time."""
+
+ROWS = (6, 4, 2, 1)
+"""The rows of micro-kernels."""
+
+PANELS = 2
+"""The panels of micro-kernels."""
+
+_WIDTH = PANELS * PANEL
+
+
+def rounded_needs(instance: Instance) -> Needs:
+    """Return the scratch space of rounded rows, with a factor and a sum for each block."""
+    blocks = Blocks.of(instance)
+    return Needs(workspace=min(CHUNK, highest(_rows(instance))) * _row_bytes(blocks))
+
+
+def _rows(instance: Instance) -> int:
+    """Return the number of rows of the left operand."""
+    return prod(instance.output_shape()[:-1])
+
+
+def _row_bytes(blocks: Blocks) -> int:
+    """Return the bytes of a rounded row, its factors and its sums."""
+    return blocks.row + 8 * blocks.count
+
+
+def _chunk(rows: int, parts: int) -> tuple[int, bool]:
+    """Return how many rows are rounded at a time, and whether shards compute rows, not columns."""
+    most = min(CHUNK, highest(rows))
+    if highest(rows) < 2 * ROWS[0] * parts:
+        return most, False
+    if isinstance(rows, Size):
+        return most, True
+    return min(most, -(-rows // (parts * ROWS[0])) * ROWS[0]), True
+
+
+def emit_rounded(cx: KernelContext) -> None:
+    """Write a loop over chunks of rows and, in it, a loop over ``PANELS`` panels of columns.
+
+    ```
+    for (ptrdiff_t i = 0; i < rows; i += 96) {
+        const ptrdiff_t n = rows - i < 96 ? rows - i : 96;
+        int finite = 1;
+        for (ptrdiff_t m = 0; m < n; ++m)
+            finite = rounded_blocks(...) && finite;
+        for (ptrdiff_t j = 0; j < columns; j += 32) {
+    ```
+    """
+    body, blocks = cx.body, Blocks.of(cx)
+    source = cx.input(0)
+    rows = _rows(cx)
+    chunk, shares_rows = _chunk(rows, body.parts)
+    scratch = cx.scratch(C_TYPES[ir.DataType.INT8])
+    form, arguments = _weights(cx, blocks)
+    row_loop, column_loop = body.loop, body.shared_loop
+    if shares_rows:
+        row_loop, column_loop = column_loop, row_loop
+    body.line(f"float *const factors = (float *)(void *)(scratch + {chunk * blocks.row});")
+    body.line(f"int32_t *const of_blocks = (int32_t *)(factors + {chunk * blocks.count});")
+    with row_loop("i", rows, 0, chunk):
+        body.line(f"const ptrdiff_t n = {rows} - i < {chunk} ? {rows} - i : {chunk};")
+        body.line("int finite = 1;")
+        with body.loop("m", "n"):
+            body.line(f"const float *row = {source.name} + (i + m) * {blocks.depth};")
+            sizes = f"{blocks.depth}, {blocks.size}, {blocks.count}"
+            each = f"m * {blocks.count}"
+            to = f"{scratch} + m * {blocks.row}, factors + {each}, of_blocks + {each}"
+            body.line(f"finite = {rounded_blocks(cx)}(row, {sizes}, {to}) && finite;")
+        with column_loop("j", blocks.columns, 0, _WIDTH):
+            _emit_columns(cx, blocks, form, arguments)
+
+
+def _emit_columns(cx: KernelContext, blocks: Blocks, form: Form, arguments: str) -> None:
+    """Write the products of ``n`` rows and the columns from ``j`` on, as many as exist.
+
+    Results of the last columns go through ``last``, because micro-kernels write whole panels.
+    """
+    body, output = cx.body, cx.output()
+    body.line(f"const ptrdiff_t left = {blocks.columns} - j;")
+    body.line(f"float *const y = {output.name} + i * {blocks.columns} + j;")
+    body.line(f"float last[{ROWS[0] * _WIDTH}];")
+    with body.block("if (!finite)"), body.loop("m", "n"):
+        any_ = block_dot_of_floats(cx, form)
+        row = f"{cx.input(0).name} + (i + m) * {blocks.depth}, {blocks.depth}"
+        count = f"left < {_WIDTH} ? left : {_WIDTH}"
+        sizes = f"{blocks.count}, {blocks.size}"
+        body.line(f"{any_}({row}, {count}, {sizes}, {arguments}, y + m * {blocks.columns});")
+    with body.block("else for (ptrdiff_t m = 0; m < n;)"):
+        for rows in ROWS:
+            condition = f"if (n - m >= {rows})" if rows > 1 else ""
+            if highest(_rows(cx)) < rows:
+                continue
+            name = block_dot(cx, form, rows, PANELS)
+            with body.block(condition):
+                _emit_call(cx, blocks, name, arguments, rows)
+                body.line("continue;")
+
+
+def _emit_call(cx: KernelContext, blocks: Blocks, name: str, arguments: str, rows: int) -> None:
+    """Write the call of the micro-kernel ``name`` for ``rows`` rows from ``m`` on."""
+    body = cx.body
+    body.line(f"float *const to = left < {_WIDTH} ? last : y + m * {blocks.columns};")
+    body.line(f"const ptrdiff_t pitch = left < {_WIDTH} ? {_WIDTH} : {blocks.columns};")
+    each = f"m * {blocks.count}"
+    a = f"scratch + m * {blocks.row}, factors + {each}, of_blocks + {each}"
+    body.line(f"{name}({blocks.count}, {blocks.size}, {a}, {arguments}, to, pitch);")
+    with body.block(f"if (left < {_WIDTH})"), body.loop("r", rows):
+        size = "(size_t)left * sizeof(float)"
+        body.line(f"memcpy(y + (m + r) * {blocks.columns}, last + r * {_WIDTH}, {size});")
+    body.line(f"m += {rows};")
+
+
+def _weights(cx: KernelContext, blocks: Blocks) -> tuple[Form, str]:
+    """Return the form of the weights, and the C arguments of those of the columns from ``j`` on.
+
+    Scales that float16 can hold are stored in it.
+    """
+    codes, scales, zeros, bias = (constant(cx, i) for i in (1, SCALES, ZEROS, BIAS))
+    assert codes is not None
+    assert scales is not None
+    halves = scales.astype(np.float16)
+    has_halves = bool(np.isfinite(halves).all() and (halves.astype(np.float32) == scales).all())
+    form = Form(blocks.bits, zeros is not None, has_halves)
+    byte, float_ = C_TYPES[ir.DataType.UINT8], C_TYPES[ir.DataType.FLOAT]
+    scale_type = C_TYPES[ir.DataType.UINT16] if has_halves else float_
+    stored = halves.view(np.uint16) if has_halves else scales
+    names = [cx.constant(packed_codes(codes, blocks), byte)]
+    names.append(cx.constant(_by_panel(stored.reshape(blocks.columns, -1)), scale_type))
+    panel = f"j / {PANEL} * {blocks.count * PANEL}"
+    arguments = [
+        f"{names[0]} + j / {PANEL} * {blocks.row * PANEL * blocks.bits // 8}",
+        f"{names[1]} + {panel}",
+    ]
+    if zeros is not None:
+        points = unpacked(zeros.reshape(blocks.columns, -1), blocks.bits, blocks.count)
+        arguments.append(f"{cx.constant(_by_panel(points), byte)} + {panel}")
+    start = np.zeros(blocks.columns, np.float32) if bias is None else bias.reshape(-1)
+    start = np.pad(start, (0, -blocks.columns % _WIDTH))
+    arguments.append(f"{cx.constant(start, float_)} + j")
+    return form, ", ".join(arguments)
+
+
+def packed_codes(codes: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """Return the bytes of ``codes``, [columns, blocks, bytes], in panels of columns.
+
+    The order is panel, block, word, column, and the bytes of a word.
+    """
+    per_byte = 8 // blocks.bits
+    panels = []
+    rows = codes.reshape(blocks.columns, -1)
+    for first in range(0, blocks.columns, _WIDTH):
+        few = unpacked(rows[first : first + _WIDTH], blocks.bits, blocks.row)
+        few = np.pad(few, ((0, _WIDTH - len(few)), (0, 0)))
+        words = few.reshape(PANELS, PANEL, -1, per_byte, 4)
+        shifts = (np.arange(per_byte, dtype=np.uint8) * blocks.bits)[:, None]
+        panels.append((words << shifts).sum(-2, dtype=np.uint8).transpose(0, 2, 1, 3).reshape(-1))
+    return np.concatenate(panels)
+
+
+def _by_panel(per_block: np.ndarray) -> np.ndarray:
+    """Return ``per_block``, [columns, blocks], in the order panel, block, column."""
+    columns, count = per_block.shape
+    padded = np.pad(per_block, ((0, -columns % _WIDTH), (0, 0)))
+    return np.ascontiguousarray(padded.reshape(-1, PANEL, count).transpose(0, 2, 1).reshape(-1))
