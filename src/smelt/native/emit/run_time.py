@@ -109,7 +109,9 @@ def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str |
         # A result that is a view of input 0 needs no C.
         if why is None and kernel.needs(Instance(program, instruction)).view_of != 0:
             bodies = tuple(f"body{i}" for i in range(len(instruction.bodies)))
-            cx = KernelContext(program, instruction, body_names=bodies, body=Writer(1))
+            cx = KernelContext(
+                program, instruction, body_names=bodies, body=Writer(1), is_trial=True
+            )
             if not instruction.bodies:
                 kernel.emit(cx)
             _check_support(cx)

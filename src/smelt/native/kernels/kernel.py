@@ -57,6 +57,8 @@ class KernelContext(Instance):
 
     computes_relu: bool = False
     """True if the kernel has called ``ends_in_relu``, and so computes that Relu."""
+    is_trial: bool = False
+    """True if the C is only checked and dropped: constants may then have any numbers."""
     rounds_each: bool = False
     """True if each operation must round by itself, for any compiler flags."""
 

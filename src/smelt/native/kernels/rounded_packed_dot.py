@@ -14,13 +14,13 @@ import onnx_ir as ir
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.block_dot import (
-    PANEL,
     Form,
     block_dot,
     block_dot_of_floats,
     rounded_blocks,
 )
 from smelt.native.kernels.quantized.operands import constant
+from smelt.native.kernels.quantized.panel_codes import PANEL, panel_codes
 from smelt.native.kernels.quantized.weight_blocks import BIAS, SCALES, ZEROS, Blocks
 from smelt.native.types import C_TYPES
 from smelt.operators.onnxruntime.microsoft.packed import unpacked
@@ -155,7 +155,8 @@ def _weights(cx: KernelContext, blocks: Blocks) -> tuple[Form, str]:
     byte, float_ = C_TYPES[ir.DataType.UINT8], C_TYPES[ir.DataType.FLOAT]
     scale_type = C_TYPES[ir.DataType.UINT16] if has_halves else float_
     stored = halves.view(np.uint16) if has_halves else scales
-    names = [cx.constant(packed_codes(codes, blocks), byte)]
+    panels = codes if cx.is_trial else panel_codes(codes, blocks, _WIDTH)
+    names = [cx.constant(panels, byte)]
     names.append(cx.constant(_by_panel(stored.reshape(blocks.columns, -1)), scale_type))
     panel = f"j / {PANEL} * {blocks.count * PANEL}"
     arguments = [
@@ -169,23 +170,6 @@ def _weights(cx: KernelContext, blocks: Blocks) -> tuple[Form, str]:
     start = np.pad(start, (0, -blocks.columns % _WIDTH))
     arguments.append(f"{cx.constant(start, float_)} + j")
     return form, ", ".join(arguments)
-
-
-def packed_codes(codes: np.ndarray, blocks: Blocks) -> np.ndarray:
-    """Return the bytes of ``codes``, [columns, blocks, bytes], in panels of columns.
-
-    The order is panel, block, word, column, and the bytes of a word.
-    """
-    per_byte = 8 // blocks.bits
-    panels = []
-    rows = codes.reshape(blocks.columns, -1)
-    for first in range(0, blocks.columns, _WIDTH):
-        few = unpacked(rows[first : first + _WIDTH], blocks.bits, blocks.row)
-        few = np.pad(few, ((0, _WIDTH - len(few)), (0, 0)))
-        words = few.reshape(PANELS, PANEL, -1, per_byte, 4)
-        shifts = (np.arange(per_byte, dtype=np.uint8) * blocks.bits)[:, None]
-        panels.append((words << shifts).sum(-2, dtype=np.uint8).transpose(0, 2, 1, 3).reshape(-1))
-    return np.concatenate(panels)
 
 
 def _by_panel(per_block: np.ndarray) -> np.ndarray:

@@ -16,9 +16,7 @@ from smelt.native.emit.writer import Writer
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.block_dot_text import DOTS, OF_FLOATS, OF_HALF, ROUNDED
 from smelt.native.kernels.quantized.dot4 import declare
-
-PANEL = 16
-"""The columns of a panel."""
+from smelt.native.kernels.quantized.panel_codes import PANEL
 
 
 @dataclass(frozen=True)
