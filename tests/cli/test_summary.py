@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import onnx_ir as ir
 from small_models import MODEL
 
-from smelt.cli.summary import SHOWN, Snapshot, summary
+from smelt.cli.summary import SHOWN, Snapshot, snapshot, summary
+from smelt.ir import text
 
 TWICE = MODEL.replace("Relu(h)", "Identity(h)")
 
@@ -27,6 +29,12 @@ def test_operators_that_changed_most_come_first_and_the_others_are_one_row():
     assert found["weights, bytes"] == ("8,000", "4")
     assert "Same" not in found
     assert "file, bytes" not in found
+
+
+def test_an_initializer_without_a_tensor_weighs_nothing():
+    model = text.parse("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", 18)
+    model.graph.initializers.add(ir.Value(name="declared"))
+    assert snapshot(model).weights == 8
 
 
 def test_optimize_prints_the_table_and_the_interface(smelt, write, tmp_path):

@@ -227,6 +227,13 @@ REFUSED = {
         "g (float[4] x, float8e4m3fn[1] t) => (float8e4m3fn[A] y) { y = CastLike(x, t) }",
         ["its function body has operators without a form: Cast does not accept"],
     ),
+    "blocks before two open sizes": (
+        21,
+        17,
+        "g (int8[4,N,M] x, float[2,N,M] s) => (float[A,B,C] y) "
+        "{ y = DequantizeLinear<axis=0,block_size=2>(x, s) }",
+        ["its axis, its rank or the sizes of its blocks are not known"],
+    ),
     "a size of 0": (
         14,
         13,

@@ -18,7 +18,12 @@ from onnxruntime.capi import onnxruntime_pybind11_state as kernels
 import smelt
 from smelt.ir import opset, text
 from smelt.operators.onnxruntime.runtime_gaps import typed_input
-from smelt.operators.onnxruntime.without_kernel import WITH_BFLOAT16, WITHOUT, without_kernel
+from smelt.operators.onnxruntime.without_kernel import (
+    WITH_BFLOAT16,
+    WITHOUT,
+    lacks_bfloat16,
+    without_kernel,
+)
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 OPSET = 23
@@ -47,6 +52,11 @@ def test_the_runtime_has_these_kernels_of_bfloat16_and_no_others() -> None:
     own -= {"LayerNormalization"}  # it mixes types
     own -= {"Scatter", "DynamicSlice"}
     assert own | {"Constant"} == WITH_BFLOAT16 | LATER[ONNXRUNTIME]
+
+
+@pytest.mark.parametrize(("domain", "lacks"), [("", False), ("own", True), ("smelt", True)])
+def test_only_operators_of_onnx_have_kernels_of_bfloat16(domain: str, lacks: bool) -> None:
+    assert lacks_bfloat16(ir.node("Cast", [], domain=domain)) == lacks
 
 
 @pytest.mark.parametrize("op_type", WITHOUT)

@@ -115,6 +115,18 @@ def test_steps_become_one_operator(kind: str, stacked: bool, order: tuple[int, .
     assert reverse == (order[0] > order[1])
 
 
+@pytest.mark.parametrize("total", [1.0, 2.0])
+def test_a_gru_may_blend_its_states_by_one_minus_the_gate(
+    total: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = STEP["GRU"].partition("d@ =")[0] + (
+        f"k@ = Constant<value_float={total}>() d@ = Sub(k@, z1@) e@ = Mul(d@, n1@) "
+        "i@ = Mul(z1@, h~) h@ = Add(e@, i@)"
+    )
+    monkeypatch.setitem(STEP, "GRU", step)
+    assert rolled(written_out("GRU")).count("GRU") == (total == 1)
+
+
 @pytest.mark.parametrize("kind", GATES)
 def test_the_source_of_many_results_is_collected_once(
     kind: str, monkeypatch: pytest.MonkeyPatch

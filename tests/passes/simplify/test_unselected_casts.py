@@ -44,6 +44,9 @@ def test_what_is_not_selected_becomes_0(name) -> None:
 KEPT = {
     "a selected element": graph("{1, -inf, 2, 3}", "{1, 0, 0, 0}"),
     "numbers in range": graph("{1, 2, 3, 4}", "{1, 0, 0, 0}"),
+    "numbers in range, without a chain": graph(
+        "{1, 2, 3, 4}", "{1, 0, 0, 0}", "{ c = Cast<to=7>(f) y = Where(m, a, c) }"
+    ),
     "a mask that broadcasts": graph("{-inf, 1, 2, 3}", "{1, 0, 0, 0}").replace(
         "bool[4] m = {1, 0, 0, 0}", "bool[1] m = {1}"
     ),

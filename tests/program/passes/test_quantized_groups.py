@@ -32,6 +32,12 @@ GROUPS = {
         "QLinearConv Clip",
     ),
     "Gemm": (M, "[1,5]", GEMM, "Reshape QLinearMatMul"),
+    "Gemm, an integer bias of one scale": (
+        M.replace("float[5] v", "int32[5] vi, float vs"),
+        "[1,5]",
+        "v = DequantizeLinear(vi, vs) " + GEMM,
+        "Reshape QLinearMatMul",
+    ),
     "Add": ("", "[1,4,6,6]", BOTH + "y0 = Add(x0, x1) ", "QuantizeLinear smelt::QuantizedAdd"),
     "Mul": ("", "[1,4,6,6]", BOTH + "y0 = Mul(x0, x1) ", "QuantizeLinear smelt::QuantizedMul"),
     "Concat": (
@@ -96,6 +102,8 @@ def values_of(name: str, kind: str) -> dict[str, np.ndarray]:
     if "float ms" in GROUPS[name][0]:
         held |= {"m": rng.integers(-64, 65, (5, 144)).astype(np.int8), "ms": np.float32(0.002)}
         held |= {"v": rng.standard_normal(5).astype(np.float32)}
+        held |= {"vi": rng.integers(-3000, 3000, 5).astype(np.int32)}
+        held |= {"vs": held["ms"] * steps["s"]}
     return held
 
 

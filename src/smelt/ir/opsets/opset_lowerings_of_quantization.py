@@ -57,7 +57,7 @@ def dequantize_21(node: ir.Node, rewriter: Rewriter) -> str:
     layout = _BlockLayout.of(node, b)
     if layout is None:
         b.discard()
-        return "its axis or its rank is not known"
+        return "its axis, its rank or the sizes of its blocks are not known"
     blocks = layout.split_blocks(number)
     centred = blocks if offset is None else b.op("Sub", blocks, layout.broadcast(offset))
     scaled = b.op("Mul", b.cast(centred, FLOAT), b.cast(layout.broadcast(scale), FLOAT))
@@ -89,7 +89,7 @@ def quantize_21(node: ir.Node, rewriter: Rewriter) -> str:
     layout = _BlockLayout.of(node, b)
     if layout is None:
         b.discard()
-        return "its axis or its rank is not known"
+        return "its axis, its rank or the sizes of its blocks are not known"
     wide_input, factor = (
         b.cast(value, FLOAT) for value in (layout.split_blocks(x), layout.broadcast(scale))
     )
