@@ -48,6 +48,29 @@ def test_rows(row: str) -> None:
     np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
 
 
+OPEN = {
+    "dilated": ("Conv", "2,N,9", "4,N,3", "dilations=[2]", 4),
+    "dilated, two open sizes": ("Conv", "2,N,9,9", "M,N,3,2", "dilations=[2,3]", "M"),
+    "transposed": ("ConvTranspose", "2,N,6", "N,4,3", "strides=[2]", 4),
+    "transposed, open lengths": ("ConvTranspose", "M,N,S", "N,4,3", "strides=[3]", 4),
+}
+
+
+@pytest.mark.parametrize("row", OPEN)
+def test_open_channels(row: str) -> None:
+    """The gradient of a convolution has the open batch as its channels."""
+    model, rng = convolution(*OPEN[row]), np.random.default_rng(0)
+    artifact = written(model, dims={name: (1, 5) for name in "MNS" if name in model})
+    for sizes in ({"N": 1, "M": 3, "S": 2}, {"N": 5, "M": 1, "S": 4}):
+        feeds = [
+            rng.normal(size=[sizes.get(size) or int(size) for size in each.split(",")])
+            for each in (*OPEN[row][1:3], str(OPEN[row][4]))
+        ]
+        given = [each.astype(np.float32) for each in feeds]
+        (found,), (wanted,) = computed(artifact, *given), run(text.parse(model), given)
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
 @pytest.mark.parametrize("attributes", ["group=3", "dilations=[2]", "pads=[3,0]"])
 def test_what_is_refused(attributes: str) -> None:
     channels = 3 if "group" in attributes else 4

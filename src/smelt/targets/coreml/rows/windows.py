@@ -11,7 +11,7 @@ import numpy as np
 
 from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.registry import writes
-from smelt.targets.coreml.writer import Refused, Val
+from smelt.targets.coreml.writer import Dims, Refused, Val
 
 SAME_PADS = {"SAME_UPPER": "same", "SAME_LOWER": "same_lower"}
 
@@ -109,7 +109,7 @@ def conv_transpose(c: Call) -> None:
     added after them.
     """
     x, weight = c.x(0), c.dims(c.input(1))
-    if None in weight:
+    if None in weight[1:]:
         raise Refused("the sizes of its weight are open")
     if x.rank not in (3, 4, 5):
         raise Refused(f"it has {x.rank - 2} spatial dims; Core ML convolves 1, 2 or 3")
@@ -153,15 +153,17 @@ def conv_transpose(c: Call) -> None:
 def _spread(c: Call, value: Val, steps: Sequence[int]) -> Val:
     """Return ``value`` with zeros between its elements along the axes behind the first two.
 
-    conv_transpose by a constant weight of 1 for each channel writes them.
+    conv_transpose by a constant weight of 1 for each channel writes them. An open number of
+    channels becomes part of the batch.
     """
     channels, ones = value.dims[1], [1] * len(steps)
     if max(steps) == 1:
         return value
     if channels is None:
-        raise Refused(
-            "the number of channels is open", "fix the size that it is made of, as in --dim B=4"
-        )
+        merged = _reshaped(c, value, (None, 1, *value.dims[2:]), [-1, 1, *_sizes(c, value, 2)])
+        spread = _spread(c, merged, steps)
+        shape = [*_sizes(c, value, 0)[:2], *_sizes(c, spread, 2)]
+        return _reshaped(c, spread, (*value.dims[:2], *spread.dims[2:]), shape)
     dims = [
         None if size is None else (size - 1) * step + 1
         for size, step in zip(value.dims[2:], steps, strict=True)
@@ -178,6 +180,20 @@ def _spread(c: Call, value: Val, steps: Sequence[int]) -> Val:
         dilations=ones,
         groups=channels,
     )
+
+
+def _sizes(c: Call, value: Val, first: int) -> list[int | Val]:
+    """Return the sizes of ``value`` from the axis ``first`` on; open ones are read in each run."""
+    return [
+        c.size(value, axis) if size is None else size
+        for axis, size in enumerate(value.dims)
+        if axis >= first
+    ]
+
+
+def _reshaped(c: Call, value: Val, dims: Dims, shape: Sequence[int | Val]) -> Val:
+    """Return ``value`` reshaped to ``shape``, whose sizes that are known ahead are in ``dims``."""
+    return c.w.op("reshape", value.element, dims, x=value, shape=c.vector(shape))
 
 
 def _by_convolution(c: Call, window: Window, added: list[int]) -> None:
