@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import warnings
 from pathlib import Path
+
+import pytest
+
+needs_coremltools = pytest.mark.skipif(
+    importlib.util.find_spec("coremltools") is None, reason="needs the extra coreml"
+)
+"""Marks tests that import coremltools when they run; pytest would import it in each process."""
 
 
 def loaded(path: Path):

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
-from targets.coreml.mil_text import WORDS, argument
+from targets.coreml.coremltools_check import needs_coremltools
+from targets.coreml.mil_text import WORDS, argument, read
 from targets.coreml.test_mil_passes import ROWS, Row, feeds_of, types_of
 
 import smelt
@@ -25,8 +26,7 @@ from smelt.mlpackage.program import TensorType
 from smelt.runtime.runner import run
 from smelt.targets.coreml import coreml
 
-pytest.importorskip("coremltools", reason="needs the extra coreml")
-pytestmark = pytest.mark.slow
+pytestmark = needs_coremltools
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +124,23 @@ def check(source: Path, model: ir.Model, feeds: list[np.ndarray], theirs: list[s
     assert ours.report["operations"] <= len(theirs), (ours.report["operators"], theirs)
 
 
+def test_the_value_inference_agrees_with_what_we_read(ct: Any) -> None:
+    """In all programs whose operators have a value inference."""
+    compared = 0
+    for name in ROWS.keys() - UNBUILT.keys() - WRONGLY_INFERRED:
+        row = ROWS[name]
+        types = types_of(row.inputs)
+        feeds = feeds_of(types)
+        wanted = inferred(ct, row, dict(zip(types, feeds, strict=True)))
+        if wanted is not None:
+            lines = row.lines.replace("float_inf", "1e999")
+            (found,) = run(read(types, lines, ["y"], 17), feeds)
+            np.testing.assert_allclose(found, wanted, 1e-4, 1e-5, err_msg=name)
+            compared += 1
+    assert compared == 48
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_a_built_program(name: str, ct: Any, tmp_path: Path) -> None:
     if name in UNBUILT:
@@ -193,6 +210,7 @@ MODULES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_a_converted_module(name: str, ct: Any, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="converts modules of PyTorch")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from targets.coreml.coremltools_check import problems
+from targets.coreml.coremltools_check import needs_coremltools, problems
 from targets.coreml.packages import written
 from targets.coreml.test_compact_weights import MODELS as WEIGHTED
 from targets.coreml.test_compact_weights import compiled, weights, with_weight
 from targets.coreml.test_decoder_states import model as decoder
 from targets.coreml.test_decoder_states import states_of
 from targets.coreml.test_differences import ROWS
-from targets.coreml.test_models import FOLDER, MODELS, QUICK, names_of
+from targets.coreml.test_models import FOLDER, MODELS, names_of
 from targets.coreml.test_quantized import FLOOR, NEAREST
 from targets.coreml.test_quantized import ROWS as QUANTIZED
 from targets.coreml.test_target import CACHE, DENSE, IMAGE
@@ -18,13 +20,16 @@ from targets.coreml.test_target import CACHE, DENSE, IMAGE
 import smelt
 from smelt.targets.coreml import coreml
 
-pytest.importorskip("coremltools", reason="needs the extra coreml")
+pytestmark = needs_coremltools
 
 
-@pytest.mark.parametrize(
-    "ios", [pytest.param(16, marks=pytest.mark.slow), 17, pytest.param(18, marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.slow), "fp16"])
+def rarely(*values: object) -> list[Any]:
+    """Return the values as parameters of tests; CI runs the last one only."""
+    return [*(pytest.param(each, marks=pytest.mark.slow) for each in values[:-1]), values[-1]]
+
+
+@pytest.mark.parametrize("ios", rarely(16, 18, 17))
+@pytest.mark.parametrize("precision", rarely("fp32", "fp16"))
 @pytest.mark.parametrize("row", ROWS)
 def test_rows(row, precision, ios, tmp_path):
     path = tmp_path / "m.mlpackage"
@@ -32,7 +37,7 @@ def test_rows(row, precision, ios, tmp_path):
     assert problems(path) == []
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("precision", rarely("fp32", "fp16"))
 @pytest.mark.parametrize("row", QUANTIZED)
 def test_quantized_activations(row, precision, tmp_path):
     path = tmp_path / "m.mlpackage"
@@ -46,10 +51,11 @@ def test_images_whose_rows_repeat(tmp_path):
     assert problems(path) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in MODELS],
-)
+SMALL = "torchscript_cnn"
+"""The exported model that CI asks coremltools about."""
+
+
+@pytest.mark.parametrize("name", rarely(*sorted(MODELS, key=lambda each: each == SMALL)))
 def test_models(name, tmp_path):
     source = FOLDER / f"{name}.onnx"
     dims = dict.fromkeys(names_of(smelt.load(source)), (1, 6))
@@ -66,7 +72,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("precision", rarely("fp32", "fp16"))
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_of_ios_18(form, precision, tmp_path):
     model, options = FORMS[form]
@@ -75,8 +81,8 @@ def test_forms_of_ios_18(form, precision, tmp_path):
     assert problems(path) == []
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@pytest.mark.parametrize("slide", [False, True])
+@pytest.mark.parametrize("precision", rarely("fp32", "fp16"))
+@pytest.mark.parametrize("slide", rarely(False, True))
 def test_decoders_with_states(slide, precision, tmp_path):
     model, path = decoder(slide), tmp_path / "m.mlpackage"
     options = {"states": states_of(model), "ios": 18, "precision": precision}
@@ -84,7 +90,7 @@ def test_decoders_with_states(slide, precision, tmp_path):
     assert problems(path) == []
 
 
-@pytest.mark.parametrize("ios", [16, 17, 18])
+@pytest.mark.parametrize("ios", rarely(16, 17, 18))
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_compact_weights(name, ios, tmp_path):
     for number, kind in enumerate(("2", "9", "16", "sparse")):
