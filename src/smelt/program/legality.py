@@ -27,7 +27,11 @@ def check_program(
 
 
 def no_element_type(
-    target: str, dtype: ir.DataType, dtypes: Set[ir.DataType], at: str
+    target: str,
+    dtype: ir.DataType,
+    dtypes: Set[ir.DataType],
+    at: str,
+    fix: str = "",
 ) -> Unsupported:
     """Return the error E402 for a value whose element type is not in ``dtypes``."""
     return Unsupported(
@@ -35,7 +39,7 @@ def no_element_type(
         f"target {target!r} has no element type {dtype.name.lower()}",
         at=at,
         why=f"it has {', '.join(sorted(known_type.name.lower() for known_type in dtypes))}",
-        fix="cast the model's inputs and weights first",
+        fix=fix or "cast the model's inputs and weights first",
     )
 
 

@@ -34,7 +34,7 @@ def check_limits(model: ir.Model, target: Target, options: Any = None) -> None:
         *_ranks(model, target),
         *_empty_tensors(model, target),
         *_operators(model, target, bool(has_open_dims)),
-        *_dtypes(model, target),
+        *_dtypes(model, target, options),
         *_unaccepted_errors(model, target, options),
     ]
     if problems:
@@ -54,7 +54,7 @@ def refusal(
     for each in (node, *scope.nested_nodes(node)):
         values = [value for value in (*each.inputs, *each.outputs) if value is not None]
         why = (
-            _exceeded_limit(target, each, values, bounds)
+            _exceeded_limit(target, each, values, bounds, options)
             or (each is node and _reason_unaccepted(target, each, options))
             or ""
         )
@@ -68,13 +68,15 @@ def _exceeded_limit(
     node: ir.Node,
     values: Sequence[ir.Value],
     bounds: Mapping[str, Bounds],
+    options: Any,
 ) -> str:
     """Return which limit of the target ``node`` exceeds; empty if none."""
     limits = target.limits
     if not support(target, node.domain, node.op_type).takes:
         return _reason_unlisted(target, node.domain, node.op_type)
-    if not all(
-        limits.dtypes is None or v.dtype is None or v.dtype in limits.dtypes for v in values
+    more = getattr(options, "further_types", frozenset())
+    if limits.dtypes is not None and any(
+        v.dtype is not None and v.dtype not in limits.dtypes | more for v in values
     ):
         return "an element type that it lacks"
     if limits.max_rank is not None and any(
@@ -262,11 +264,12 @@ def _is_data(value: ir.Value | None) -> bool:
     return value.dtype.is_floating_point() and value.shape is not None and len(value.shape) > 1
 
 
-def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+def _dtypes(model: ir.Model, target: Target, options: Any) -> Iterator[SmeltError]:
     """Yield one error for each element type that the target does not support."""
     allowed = target.limits.dtypes
     if allowed is None:
         return
+    allowed |= getattr(options, "further_types", frozenset())
     first_of: dict[ir.DataType, ir.Value] = {}
     for value in model.graph.inputs:
         if value.dtype is not None:
@@ -278,7 +281,8 @@ def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
     for dtype, value in first_of.items():
         if dtype not in allowed:
             at = f"value {value.name!r} {_type(value)}"
-            yield no_element_type(target.name, dtype, allowed, at)
+            fix = target.limits.remedies.get(dtype, "")
+            yield no_element_type(target.name, dtype, allowed, at, fix)
 
 
 def _type(value: ir.Value, dims: Sequence[object] = ()) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -11,11 +12,13 @@ import onnx_ir as ir
 class Limits:
     """What a target supports.
 
-    ``dtypes``: element types, None for all. ``dynamic_dims``: symbolic dims may survive to run
-    time; ``why_fixed`` says why they may not. ``bounded_dims``: memory is planned for symbolic dims
-    with declared bounds (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, None for
-    any. ``empty_tensors``: a dim of a value may be 0. ``opset``: lowest and highest ONNX opset.
-    ``operators``: the ``(domain, op_type)`` that it runs after selection, None for all.
+    ``dtypes``: element types, None for all; an option of the target adds those of its property
+    ``further_types``. ``remedies``: what to do about other types. ``dynamic_dims``: symbolic dims
+    may survive to run time; ``why_fixed`` says why they may not. ``bounded_dims``: memory is
+    planned for symbolic dims with declared bounds (``smelt.ir.bounds``). ``max_rank``: the most
+    dims of a value, None for any. ``empty_tensors``: a dim of a value may be 0. ``opset``: lowest
+    and highest ONNX opset. ``operators``: the ``(domain, op_type)`` that it runs after selection,
+    None for all.
     """
 
     dtypes: frozenset[ir.DataType] | None = None
@@ -26,6 +29,7 @@ class Limits:
     empty_tensors: bool = True
     opset: tuple[int, int] = (1, 10**6)
     operators: frozenset[tuple[str, str]] | None = None
+    remedies: Mapping[ir.DataType, str] = field(default_factory=dict)
 
 
 NO_LIMITS = Limits()

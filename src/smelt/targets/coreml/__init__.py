@@ -34,6 +34,16 @@ TYPES = frozenset(
     }
 )
 
+_UNSIGNED = (
+    "cast to int32 where the numbers fit; pass random numbers as an input, because the generator "
+    "of JAX computes in uint32"
+)
+REMEDIES = {
+    ir.DataType.DOUBLE: "compute it in float32: --option float64=float32; or in JAX without x64",
+    ir.DataType.UINT32: _UNSIGNED,
+    ir.DataType.UINT64: _UNSIGNED,
+}
+
 coreml = Target(
     name="coreml",
     summary="an ML Program for Core ML, as an .mlpackage folder",
@@ -44,6 +54,7 @@ coreml = Target(
         why_fixed="a package states the least and the greatest size of each dim of its inputs",
         max_rank=5,
         empty_tensors=False,
+        remedies=REMEDIES,
     ),
     passes=PASSES,
     kernels=frozenset(ROWS) - {name for _, name in EXTENSIONS},

@@ -98,9 +98,10 @@ class Facts:
     def element_of(self, dtype: ir.DataType | None, *, half: bool) -> Element:
         """Return the MIL element type of an ONNX type; ``half`` makes float32 float16.
 
-        All integers become int32. Raises Refused E402 for other types.
+        All integers become int32. float64, which only the option ``float64`` permits, counts as
+        float32. Raises Refused E402 for other types.
         """
-        if dtype == ir.DataType.FLOAT:
+        if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
             return Element.FLOAT16 if half else Element.FLOAT32
         if dtype == ir.DataType.FLOAT16:
             return Element.FLOAT16

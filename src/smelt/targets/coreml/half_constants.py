@@ -77,7 +77,8 @@ def depends_on_operator(array: np.ndarray) -> bool:
     """
     if array.dtype == np.float16 or array.dtype.kind == "b" or array.size == 0:
         return False
-    wide = array.astype(np.float32)
+    with np.errstate(over="ignore"):  # of float64
+        wide = array.astype(np.float32)
     is_tiny = array.size == 1 and 0 < abs(wide.item()) < LEAST_HALF
     return is_tiny or is_beyond_half(wide)
 

@@ -32,7 +32,7 @@ def interface_element(dtype: ir.DataType | None, options: Options) -> Element:
     """
     if dtype == ir.DataType.FLOAT16:
         return Element.FLOAT16
-    if dtype == ir.DataType.FLOAT:
+    if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return Element.FLOAT16 if options.io == "fp16" else Element.FLOAT32
     return Element.INT32
 

@@ -115,7 +115,7 @@ class Operands:
     def constant(self, array: np.ndarray, element: Element, name: str = "const") -> Val:
         """Return a constant with elements of type ``element``.
 
-        Raises Refused for empty constants, integers beyond 32 bits, and finite numbers beyond
+        Raises Refused for empty constants, numbers beyond 32 bits, and finite numbers beyond
         float16.
         """
         if 0 in array.shape:
@@ -127,6 +127,7 @@ class Operands:
         if element == Element.INT32:
             _refuse_beyond_32_bits(array, name)
             return self.w.constant(_converted(array, np.int32), name)
+        _refuse_beyond_float32(array, name)
         if element == Element.FLOAT16 and array.dtype != np.float16:
             return self._weight(self._as_float16(array, name), element, name)
         return self._weight(_converted(array, element.numpy), element, name)
@@ -247,6 +248,25 @@ def _refuse_beyond_32_bits(array: np.ndarray, name: str) -> None:
         raise Refused(
             f"the constant {name!r} has integers beyond 32 bits",
             "use smaller integers; Core ML has none of 64 bits",
+            "E402",
+        )
+
+
+def _refuse_beyond_float32(array: np.ndarray, name: str) -> None:
+    """Raise Refused E402 for a float64 that becomes infinite in float32, or a scalar that becomes
+    0.
+    """
+    if array.dtype != np.float64:
+        return
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float32)
+    is_lost = np.isinf(narrow) & np.isfinite(array)
+    if array.size == 1:  # in a larger array, it is nothing beside the others
+        is_lost |= (narrow == 0) & (array != 0)
+    if is_lost.any():
+        raise Refused(
+            f"the constant {name!r} has {array[is_lost].flat[0]:.4g}, beyond float32",
+            "use a number between 1.2e-38 and 3.4e38",
             "E402",
         )
 

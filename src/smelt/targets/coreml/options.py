@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import onnx_ir as ir
+
 from smelt.errors import UsageError, did_you_mean
 
 IOS = {16: ("CoreML6", 7), 17: ("CoreML7", 8), 18: ("CoreML8", 9)}
@@ -14,6 +16,7 @@ WORDS = {
     "io": ("fp32", "fp16"),
     "functions": ("one", "fixed"),
     "weights": ("dense", "compact"),
+    "float64": ("refused", "float32"),
 }
 COLORS = ("RGB", "BGR", "GRAYSCALE")
 
@@ -40,7 +43,8 @@ class Options:
     or ``fixed``: one for each of the listed sizes. ``states``: inputs that Core ML keeps between
     runs, with the outputs that replace them, as in ``past=present``. ``images``: inputs that are
     images, as in ``x:RGB:scale:bias``. ``weights``: ``compact`` stores weights with few different
-    numbers as palettes, and those with many zeros as sparse. ``check``: also write a script that
+    numbers as palettes, and those with many zeros as sparse. ``float64``: ``float32`` computes
+    float64 as float32, to which the other options then apply. ``check``: also write a script that
     runs the package on a Mac. ``name``: the name of the package in that script.
     """
 
@@ -54,6 +58,7 @@ class Options:
     states: str = ""
     images: str = ""
     weights: str = "dense"
+    float64: str = "refused"
     check: bool = False
     name: str = "model"
 
@@ -84,6 +89,11 @@ class Options:
                 "it writes one function for each of the listed sizes",
                 "add --option sizes=B=1,4",
             )
+
+    @property
+    def further_types(self) -> frozenset[ir.DataType]:
+        """The element types that these options permit besides those of the target."""
+        return frozenset({ir.DataType.DOUBLE} if self.float64 == "float32" else ())
 
     @property
     def state_names(self) -> dict[str, str]:

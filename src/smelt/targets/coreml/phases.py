@@ -9,6 +9,7 @@ from typing import IO, Any, TypeAlias
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.symbolic_dims.invented_dims import every_value
 from smelt.mlpackage.program import Package, Program
 from smelt.mlpackage.write import MANIFEST, MODEL_FILE, WEIGHT_FILE, PackageFiles, manifest
 from smelt.targets.base import Artifact, Plan
@@ -48,7 +49,9 @@ def schedule(plan: CoreMLPlan) -> None:
         metadata={"shortDescription": name} if name else {},
     )
     names = next(iter(emissions.values())).names
+    doubles = [v for v in every_value(plan.model) if v.dtype == ir.DataType.DOUBLE]
     facts = {
+        "narrowed": {"float64": "float32"} if doubles else {},
         "names": {old: new for old, new in names.items() if old != new},
         "clamped": {old: new for each in emissions.values() for old, new in each.clamped.items()},
         "may_overflow": {

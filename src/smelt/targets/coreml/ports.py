@@ -80,7 +80,7 @@ class Ports:
             if shapes[0] != shapes[1] or None in shapes[0]:
                 why = f"{before!r} and {after!r} need one fixed shape; a state keeps its shape"
                 raise refused(what, why, "write into a cache of fixed size, and bind its dims")
-            if value.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+            if value.dtype is None or not value.dtype.is_floating_point():
                 raise refused(what, f"{before!r} holds no floats; states of Core ML are float16")
             found[value] = result
         return found

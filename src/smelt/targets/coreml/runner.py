@@ -113,11 +113,14 @@ def _as_declared(value: ir.Value, array: np.ndarray) -> np.ndarray:
 
 
 def as_package_array(value: object) -> np.ndarray:
-    """Return an array in a form that packages have: int32 for integers and bools, no scalars.
+    """Return an array in a form that packages have: int32 for integers and bools, float32 for
+    float64, no scalars.
 
     Raises UsageError E632 for integers beyond 32 bits.
     """
     array = np.atleast_1d(np.asarray(value))
+    if array.dtype == np.float64:
+        return array.astype(np.float32)
     if array.dtype.kind not in "biu":
         return array
     narrow = array.astype(np.int32)
