@@ -74,7 +74,7 @@ def _exceeded_limit(
     limits = target.limits
     if not support(target, node.domain, node.op_type).takes:
         return _reason_unlisted(target, node.domain, node.op_type)
-    more = getattr(options, "further_types", frozenset())
+    more: frozenset[ir.DataType] = getattr(options, "further_types", frozenset())
     if limits.dtypes is not None and any(
         v.dtype is not None and v.dtype not in limits.dtypes | more for v in values
     ):

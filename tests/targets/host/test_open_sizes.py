@@ -139,6 +139,20 @@ def test_empty_inputs_run_by_numpy(compiles) -> None:
     assert len(compiles) == 1
 
 
+@pytest.mark.parametrize("least", [0, 3])
+def test_a_program_for_sizes_that_are_known_ahead(compiles, least: int) -> None:
+    """Its least size is 0 where an empty input is among those sizes, else 1."""
+    artifact = _artifact("attention")
+    assert _compiled(artifact).compile_for(((2, least, 8),), ((2, 5, 8),))
+    (bounds,) = compiles
+    assert bounds["S"][0] == min(least, 1)
+    assert bounds["B"][0] == 1
+    for length in (least, 4):
+        (y,) = artifact(*_arrays(artifact, ((2, length, 8),)))
+        assert y.shape == (2, length, 8)
+    assert len(compiles) == 1
+
+
 def test_arrays_that_are_not_dense_are_taken() -> None:
     artifact, numpy = _artifact("attention"), _artifact("attention", "numpy")
     for length in (3, 4, 5, 6):
