@@ -417,11 +417,3 @@ def test_an_array_with_integers_beyond_32_bits_is_refused():
     with pytest.raises(SmeltError) as caught:
         run(np.array([1, 2**31]))
     assert caught.value.code == "E632"
-
-
-def test_an_open_number_of_channels_is_refused():
-    model = "g (float[1,C,4,4] x, float[2,C,2,2] w) => (float[1,2,2,2] y) { y = Conv <dilations = [2, 2]> (x, w) }"
-    (error,) = errors(model, dims={"C": (1, 4)})
-    assert (error.code, error.why) == ("E201", "the number of channels is open")
-    assert "--dim" in error.fix
-    written(model, dims={"C": 3})
