@@ -130,7 +130,7 @@ _EXPANDING = (
     "fuse-group-norm,expand-attention,sink-expand,const-deduplication,remove-redundant-ops,"
     "const-elimination,merge-consecutive-transposes,merge-consecutive-reshapes,"
     "inline-operator-bodies,fold-control-flow,cast-optimization,noop-elimination,"
-    "dead-code-elimination"
+    "dequantize-to-constexpr{copy-shared=true},dead-code-elimination"
 )
 EXPANDED = f"fixpoint({_EXPANDING}){{max={ROUNDS}}},dedup-op-and-var-names"
 """For targets with kernels for normalization operators but none for attention. Parts that all

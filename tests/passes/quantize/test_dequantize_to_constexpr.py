@@ -223,3 +223,25 @@ def test_keeps_nan() -> None:
                        "{ y = QuantizeLinear(w, s) }")  # fmt: skip
     model.graph.initializers["w"].const_value = ir.Tensor(np.array([1, np.nan], np.float32))
     assert run_pass(the_pass, model).rewrites == 0
+
+
+SHARED = """g (int64[2] i, float[2,300] x) => (int8[2,300] y, float[2,300] z)
+<int8[300,300] w = {0}, float s = {0.5}>
+{ y = Gather(w, i)  t = Transpose(w)  d = DequantizeLinear(t, s)  z = MatMul(x, d) }"""
+INTEGERS = """g (int64[2] i, uint8[2,300] x) => (int8[2,300] y, int32[2,300] z) <int8[300,300] w = {0}>
+{ y = Gather(w, i)  t = Transpose(w)  z = MatMulInteger(x, t) }"""
+
+
+@pytest.mark.parametrize("graph", [SHARED, INTEGERS], ids=["dequantized", "integers"])
+def test_a_shared_table_is_stored_once_unless_copies_are_requested(graph: str) -> None:
+    def parsed(text_: str) -> ir.Model:
+        model = text.parse(text_, opset=21)
+        numbers = np.arange(300 * 300, dtype=np.int32).reshape(300, 300)
+        model.graph.initializers["w"].const_value = ir.Tensor(numbers.astype(np.int8))
+        return model
+
+    assert not run_pass(the_pass, parsed(graph)).rewrites
+    assert run_pass(the_pass, parsed(graph), copy_shared=True).rewrites
+    alone = graph.replace("y = Gather(w, i)", "y = Gather(x, i)").replace("int8[2,300] y", "y")
+    alone = alone.replace("(y,", "(float[2,300] y," if graph == SHARED else "(uint8[2,300] y,")
+    assert run_pass(the_pass, parsed(alone)).rewrites

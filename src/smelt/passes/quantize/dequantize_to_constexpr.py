@@ -4,18 +4,21 @@
     after    {integers} ─> DequantizeLinear(s, z) ─> y
 
 A DequantizeLinear of an initializer is ONNX's form of a compressed weight. Other nodes that compute
-its integers, scales or zero points from constants are evaluated at compile time, and Constant nodes
-that it reads become initializers.
+its integers, scales or zero points from constants, or the integers of a MatMulInteger, are
+evaluated at compile time, and Constant nodes that it reads become initializers.
 
 Needs    (1) positive normal scales, and quotients that all runtimes round to the same integer.
 Keeps    (1) every DequantizeLinear; (2) constants with NaN; (3) float16 constants that round to
          different integers depending on whether a runtime divides in float16 or float32;
-         (4) integers of over 64 KiB that are larger than the constants they are computed from.
+         (4) integers of over 64 KiB that are larger than the constants they are computed from;
+         (5) without ``copy-shared``, a Transpose of over 64 KiB of a constant that other nodes
+         read, too, so that the file has it once. Targets with kernels of their own copy it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -29,14 +32,27 @@ from smelt.passes.quantize.quantized_constant import quantized
 from smelt.passes.simplify.const_elimination import NEVER
 
 NAME = "dequantize_to_constexpr"
-QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "MatMulInteger"})
 GROW_LIMIT = 64 * 1024
 """Limit in bytes of a result that is larger than its operands."""
 
 
-@graph_pass(NAME, __doc__, exactness=EXACT, source=f"Core ML MIL: common::{NAME}")
+@dataclass(frozen=True)
+class Copies:
+    """``copy_shared``: transposed constants are folded even if other nodes read the original."""
+
+    copy_shared: bool = False
+
+
+@graph_pass(
+    NAME,
+    __doc__,
+    exactness=EXACT,
+    options_type=Copies,
+    source=f"Core ML MIL: common::{NAME}",
+)
 def dequantize_to_constexpr(
-    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: None
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Copies
 ) -> None:
     """Fold the constant operands of quantizers in all graphs."""
     if not cx.index().has("QuantizeLinear", "DequantizeLinear"):
@@ -45,7 +61,7 @@ def dequantize_to_constexpr(
     graphs = cx.index().graphs
     constant = _constant_expressions(graphs)
     read_by_quantizers = _read_by_quantizers(graphs, constant)
-    folder = _Folder(cx, rewriter, stats)
+    folder = _Folder(cx, rewriter, stats, options)
     for graph in graphs:
         for node in graph:
             is_read = any(value in read_by_quantizers for value in node.outputs)
@@ -103,10 +119,13 @@ def _read_by_quantizers(graphs: Sequence[ir.Graph], constant: set[ir.Value]) -> 
 class _Folder:
     """Evaluates nodes in the order of the graph, so that one result can feed the next."""
 
-    def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
+    def __init__(
+        self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Copies
+    ) -> None:
         self.cx = cx
         self.rewriter = rewriter
         self.stats = stats
+        self.options = options
 
     def lift(self, node: ir.Node) -> None:
         """Turn a Constant node into an initializer."""
@@ -128,6 +147,9 @@ class _Folder:
         bytes_read = sum(array.nbytes for array in operands if array is not None)
         if sum(array.nbytes for array in result) > max(bytes_read, GROW_LIMIT):  # keeps 4
             self.stats.miss(NAME, "the result is larger than its operands", node)
+            return
+        if not self.options.copy_shared and _copies(node, result):  # keeps 5
+            self.stats.miss(NAME, "other nodes read the constant that it transposes", node)
             return
         builder = self.rewriter.builder(node, [node], NAME)
         sources = [value for value in node.inputs if value is not None]
@@ -156,3 +178,10 @@ class _Folder:
         """Replace the results of ``node`` by ``values``; record a miss if the rewriter refuses."""
         fired = f"{node.op_type} of constants"
         return replace_or_miss(self.rewriter, self.stats, NAME, node, values, builder, fired)
+
+
+def _copies(node: ir.Node, result: Sequence[np.ndarray]) -> bool:
+    """True for a large Transpose of a constant that other nodes read, too."""
+    value = node.inputs[0] if node.op_type == "Transpose" and not node.domain else None
+    is_large = sum(array.nbytes for array in result) > GROW_LIMIT
+    return value is not None and is_large and not scope.has_one_use(value)
