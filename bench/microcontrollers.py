@@ -2,10 +2,12 @@
 
     python -m bench.microcontrollers [--models a,b] [--cpu cortex-m4] [--kinds float,int8]
                                      [--level -O2] [--kernels] [--option quantized=fixed]
+                                     [--within 1%]
 
 Counts come from QEMU (see ``bench.cortex_m``). ``off`` is the largest difference from ONNX Runtime
-on this machine, over the largest result. ``text`` is code by ``-Os``. ``--kernels`` lists the
-instructions of each kernel.
+on this machine, over the largest result. The kind ``smelt`` is what ``smelt quantize --gain
+cycles`` makes within the error of ``--within``, calibrated on 64 random inputs. ``text`` is code by
+``-Os``. ``--kernels`` lists the instructions of each kernel.
 """
 
 from __future__ import annotations
@@ -155,11 +157,27 @@ def code_bytes(board: Board, folder: Path, level: str = "-Os") -> int:
     )
 
 
-def models_of(name: str, kinds: Sequence[str]) -> dict[str, onnx.ModelProto]:
-    """The float model, and the same with int8 or uint8 activations."""
+def within(model: onnx.ModelProto, cpu: str, error: str) -> onnx.ModelProto:
+    """What smelt quantizes of ``model`` for a CPU within an error."""
+    port = session_of(model).get_inputs()[0]
+    rng = np.random.default_rng(1)
+    data = [{port.name: rng.normal(size=port.shape).astype(np.float32)} for _ in range(128)]
+    result = smelt.quantize(
+        model, data, within=error, activations="static", signed=True, gain="cycles", cpu=cpu
+    )
+    return smelt.to_proto(result.model)
+
+
+def models_of(
+    name: str, kinds: Sequence[str], cpu: str = "cortex-m4", error: str = "1%"
+) -> dict[str, onnx.ModelProto]:
+    """The float model, and the same with int8 or uint8 activations, or within an error."""
     model = NETWORKS[name]()
     found = {}
     for kind in kinds:
+        if kind == "smelt":
+            found[kind] = within(model, cpu, error)
+            continue
         activations = "uint8" if kind == "uint8" else "int8"
         given = argparse.Namespace(dynamic=False, tensors=False, activations=activations)
         found[kind] = model if kind == "float" else quantized(model, given)
@@ -172,6 +190,7 @@ def main() -> None:
     parser.add_argument("--cpu", default="cortex-m4", choices=sorted(BOARDS))
     parser.add_argument("--kinds", default="float,int8")
     parser.add_argument("--level", default="-O2")
+    parser.add_argument("--within", default="1%")
     parser.add_argument("--kernels", action="store_true")
     parser.add_argument("--keep", type=Path, help="a folder for sources and programs")
     parser.add_argument("--option", action="append", default=[])
@@ -181,7 +200,7 @@ def main() -> None:
     table = Table("model", "kind", *names, box=None)
     for name in given.models.split(","):
         first = 0
-        for kind, model in models_of(name, given.kinds.split(",")).items():
+        for kind, model in models_of(name, given.kinds.split(","), given.cpu, given.within).items():
             found = measure(
                 model, given.cpu, given.level, options, given.keep and given.keep / f"{name}_{kind}"
             )
