@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -14,15 +15,17 @@ from smelt.frontends import onnx as onnx_frontend
 from smelt.ir.cloning import clone_model
 from smelt.ir.opset import opset_of
 from smelt.precision.data import Source as DataSource
-from smelt.precision.data import calibration_data, held_labels
+from smelt.precision.data import calibration_data, held_labels, selection_labels
 from smelt.precision.error import Measure, Metric, find_metric, parse_limit
 from smelt.precision.int8.clip import METHODS, Ranges
+from smelt.precision.int8.gains import Gain, gains_of
 from smelt.precision.int8.methods import METHODS as ROUNDING
 from smelt.precision.int8.methods import Method
 from smelt.precision.int8.quantize import Result, quantize_within
-from smelt.precision.int8.search import Gain
+from smelt.precision.int8.resume import Record, digest_of_search, open_record
 from smelt.precision.int8.settings import FORMS, Activations, Settings
-from smelt.precision.int8.write import Format
+from smelt.precision.int8.writer import Format
+from smelt.precision.int8.written import Metrics
 from smelt.targets.ort.integer_products import are_exact
 
 LOWEST_OPSET = 17
@@ -52,6 +55,7 @@ def quantize(
     weights: str = "int8",
     block: int = 32,
     gain: Gain = "time",
+    cpu: str | None = None,
     keep: Iterable[str] = (),
     signed: bool = False,
     weight_bits: int | None = None,
@@ -60,6 +64,7 @@ def quantize(
     method: Method = "auto",
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
     seed: int = 0,
+    resume: str | os.PathLike[str] | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Result:
     """Return a quantized copy of ``model``, whose outputs have an error of at most ``within``.
@@ -67,28 +72,41 @@ def quantize(
     ``calibrate`` is a file, a folder, arrays by input name, or several of these; ``held`` are other
     data to measure the error on. Without data, activations stay in float or are quantized as the
     model runs, and the error is measured on random inputs. ``labels`` are classes for the metric
-    ``top1``. ``keep`` names operators and results that stay in float. ``signed`` makes activations
-    int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate, and is the default on
-    them; others have 8. ``ranges`` chooses the range of an activation: all numbers, or fewer by
-    percentile, entropy or mse; auto keeps the method with the least error. ``per_tensor`` gives an
-    int8 weight one scale. ``method`` rounds weights: nearest, after activations were scaled, or by
-    gptq; auto keeps the method with the least error. Raises UsageError E683 for static activations
-    or such a method without data, E677 if nothing fits, and the errors of data and metrics.
+    ``top1``. ``gain`` is what is gained first: time in ONNX Runtime, bytes, or cycles of a ``cpu``
+    of the target C. ``keep`` names operators and results that stay in float. ``signed`` makes
+    activations int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate, and is the
+    default on them; others have 8. ``ranges`` chooses the range of an activation: all numbers, or
+    fewer by percentile, entropy or mse; auto keeps the method with the least error. ``per_tensor``
+    gives an int8 weight one scale. ``method`` rounds weights: nearest, after activations were
+    scaled, or by gptq; auto keeps the method with the least error. ``resume`` is a file that keeps
+    measured errors: a search that was stopped goes on there. Raises UsageError E683 for static
+    activations or such a method without data, E677 if nothing fits, and the errors of data and
+    metrics.
     """
     if weight_bits is None:
         weight_bits = 8 if are_exact() else 7
     has_data = calibrate is not None
     _check(activations, weights, block, weight_bits, ranges, method, has_data=has_data)
-    _check_effect(weights, ranges, method, per_tensor=per_tensor, has_data=has_data)
+    _check_effect(weights, ranges, method, gain, per_tensor=per_tensor, has_data=has_data)
     work = _prepared(model, OPSET_OF_BLOCKS if weights == "int4" else LOWEST_OPSET)
     data = calibration_data(work, calibrate, held, dims=dims, seed=seed)
     classes = held_labels(data, np.asarray(labels)) if labels is not None else None
-    measure = find_metric(metric, classes)
+    choosing = selection_labels(data, np.asarray(labels)) if labels is not None else None
+    metrics = Metrics(find_metric(metric, choosing), find_metric(metric, classes))
     format_ = Format(signed, weight_bits, block if weights == "int4" else 0, per_tensor)
     settings = Settings(
-        activations, gain, format_, keep=frozenset(keep), ranges=ranges, method=method
+        activations,
+        gains_of(gain, cpu),
+        format_,
+        keep=frozenset(keep),
+        ranges=ranges,
+        method=method,
     )
-    return quantize_within(work, data, measure, parse_limit(within, measure), settings, say)
+    limit, record = parse_limit(within, metrics.last), Record()
+    if resume is not None:
+        digest = digest_of_search(work, data, metrics.choosing, choosing, settings)
+        record = open_record(resume, digest)
+    return quantize_within(work, data, metrics, limit, settings, say, record)
 
 
 def _prepared(model: Source, opset: int) -> ir.Model:
@@ -146,14 +164,16 @@ def _check(
 
 
 def _check_effect(
-    weights: str, ranges: str, method: str, *, per_tensor: bool, has_data: bool
+    weights: str, ranges: str, method: str, gain: str, *, per_tensor: bool, has_data: bool
 ) -> None:
-    """Raise UsageError E679 for ``ranges``, ``per_tensor`` or ``method`` where they do nothing."""
+    """Raise UsageError E679 for an option that does nothing with the others."""
     why, option = "", "--per-tensor" if per_tensor and ranges == "minmax" else "--ranges"
     if method == "gptq" and weights != "int4":
         why, option = "GPTQ rounds weights of 4 bits", "--method gptq"
     elif weights == "int4" and (per_tensor or ranges != "minmax"):
         why = "int4 weights have a scale per block, and leave activations in float"
+    elif weights == "int4" and gain == "cycles":
+        why, option = "int4 weights are turned into floats in each run", "--gain cycles"
     elif not has_data and ranges != "minmax":
         why = "ranges are measured only on calibration data"
     if why:

@@ -41,6 +41,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--within", "60", "--metric", "top1", "--labels", "labels.npy"),
         ("--within", "0.5", "--metric", "quality:off"),
         ("--within", "2%", "--gain", "bytes", "--activations", "dynamic"),
+        ("--within", "2%", "--gain", "cycles", "--option", "cpu=cortex-m4"),
+        ("--within", "2%", "--resume", "search.jsonl"),
     ],
 )
 def test_the_file_is_written_within_the_error(
@@ -80,3 +82,23 @@ def test_refuses(smelt: Any, folder: Path, code: str, arguments: list[str]) -> N
     assert json.loads(done.stdout)["error"]["code"] == code
     assert done.exit_code == 2
     assert not (folder / "small.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--gain", "cycles"), "a gain in cycles needs a CPU"),
+        (("--gain", "cycles", "--option", "cpu=z80"), "cpu=z80 are not known"),
+        (("--option", "cpu=cortex-m4"), "has no effect"),
+        (("--gain", "cycles", "--option", "cpu=cortex-m4", "--weights", "int4"), "has no effect"),
+        (("--option", "arena=64"), "--option arena has no effect"),
+    ],
+)
+def test_options_of_the_gain_that_do_not_fit(
+    smelt: Any, folder: Path, options: tuple[str, ...], words: str
+) -> None:
+    done = smelt("quantize", "model.onnx", "--calibrate", "data.npz", "-o", "s.onnx", *options)
+    assert done.exit_code == 2
+    assert "E679" in done.stderr
+    assert words in done.stderr
+    assert not (folder / "s.onnx").exists()

@@ -53,6 +53,7 @@ DIFFERENT = {
     "--seed": "generate draws tokens, the others inputs",
     "--strict": "convert has no fallback to forbid",
     "--within": "compile limits the error of weights alone, of 4 or 8 bits",
+    "--option": "quantize takes the CPU alone whose cycles it counts",
     "--seconds": "bench fills them, tune stops after them",
     "--runs": "rounds of bench, runs of a check of reduce",
     "--timeout": "of a model of batch, of a run of a check of reduce",

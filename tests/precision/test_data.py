@@ -12,7 +12,7 @@ import pytest
 
 import smelt
 from smelt.errors import UsageError
-from smelt.precision.data import calibration_data, held_labels
+from smelt.precision.data import calibration_data, held_labels, selection_labels
 
 ONE = """<ir_version: 8, opset_import: ["" : 17]>
 f (float[B,3] x) => (float[B,3] y) { y = Relu(x) }"""
@@ -151,3 +151,18 @@ def test_labels_follow_their_rows() -> None:
     assert held_labels(data, np.arange(20)).tolist() == list(range(8, 16))
     with pytest.raises(UsageError, match="19 labels for 20 samples"):
         held_labels(data, np.arange(19))
+
+
+def test_of_many_runs_a_part_is_kept_for_the_last_measurement() -> None:
+    data = calibration_data(loaded(ONE), rows(96))  # 12 runs of 8 rows
+    assert [len(part) for part in (data.calibration, data.chosen_on, data.held_out)] == [6, 3, 3]
+    assert data.note == (
+        "calibrated on 48 samples, forms chosen on 24 samples, "
+        "error measured on 24 samples held out"
+    )
+    every = [int(row) for run in (1, 5, 9) for row in range(8 * run, 8 * run + 8)]
+    assert selection_labels(data, np.arange(96)).tolist() == every
+    assert held_labels(data, np.arange(96)).tolist() == [row + 16 for row in every]
+    few = calibration_data(loaded(ONE), rows(88))
+    assert not few.chosen_on
+    assert few.selection == few.held_out

@@ -14,6 +14,7 @@ from smelt.cli.arguments import (
     is_function,
     one_document,
     parse_dims,
+    parse_options,
     write_model,
 )
 from smelt.cli.command import Json, Model, Output, Seed, TrialDims, command, note, print_json
@@ -79,8 +80,23 @@ Block = Annotated[
     ),
 ]
 GainOption = Annotated[
-    Literal["time", "bytes"],
-    typer.Option("--gain", help="What to gain first: multiplications in float, or bytes."),
+    Literal["time", "bytes", "cycles"],
+    typer.Option(
+        "--gain",
+        help="What to gain first: time in ONNX Runtime, bytes, or cycles of a CPU of the target C.",
+    ),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="A file that keeps the measured errors; a search that was stopped, or one with another"
+        " --within, goes on there.",
+    ),
+]
+TargetOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="NAME=VALUE", help="With --gain cycles: cpu=cortex-m4."),
 ]
 Keep = Annotated[
     list[str] | None,
@@ -128,6 +144,7 @@ def quantize(
     weights: WeightsOption = "int8",
     block: Block = 32,
     gain: GainOption = "time",
+    option: TargetOptions = None,
     keep: Keep = None,
     signed: Signed = False,
     reduce_range: ReduceRange = None,
@@ -136,6 +153,7 @@ def quantize(
     method: MethodOption = "auto",
     dim: TrialDims = None,
     seed: Seed = 0,
+    resume: Resume = None,
     as_json: Json = False,
 ) -> None:
     """Give an ONNX model fewer bits, within an error that you choose.
@@ -162,6 +180,7 @@ def quantize(
             weights=weights,
             block=block,
             gain=gain,
+            cpu=_cpu_of(option),
             keep=keep or (),
             signed=signed,
             weight_bits=None if reduce_range is None else 7 if reduce_range else 8,
@@ -170,6 +189,7 @@ def quantize(
             method=method,
             dims=parse_dims(dim) or None,
             seed=seed,
+            resume=resume,
             say=shown.say,
         )
         shown.say(f"writing {output}")
@@ -179,6 +199,21 @@ def quantize(
         print_json({"schema": "smelt.quantize/1", "output": output, **_facts(result, sizes)})
         return
     _print(result, output, sizes)
+
+
+def _cpu_of(items: list[str] | None) -> str | None:
+    """Return the CPU of ``--option cpu=NAME``; raises UsageError E679 for another option."""
+    options = dict(parse_options(items))
+    cpu = options.pop("cpu", None)
+    if options:
+        name = next(iter(options))
+        raise UsageError(
+            "E679",
+            f"--option {name} has no effect",
+            why="only a CPU is an option here, for --gain cycles",
+            fix="smelt quantize model.onnx --gain cycles --option cpu=cortex-m4",
+        )
+    return None if cpu is None else str(cpu)
 
 
 def _read_labels(path: str | None) -> np.ndarray | None:

@@ -62,7 +62,14 @@ CODES: Mapping[str, ErrorCode] = {
     "E679": ErrorCode(
         "no such choice of precision",
         "Activations are auto, static, dynamic or float; weights int8 or int4; blocks 16, 32, 64 "
-        "or 128.",
+        "or 128; gains time, bytes or cycles, the last one with `--option cpu=` and a CPU whose "
+        "kernels were counted.",
         "smelt quantize model.onnx --weights int4 --block 32",
+    ),
+    "E629": ErrorCode(
+        "the file of another search",
+        "The file of `--resume` holds errors that were measured with another model, other data or "
+        "other options, or it is another kind of file.",
+        "name a new file",
     ),
 }

@@ -34,6 +34,9 @@ Source: TypeAlias = "str | Path | np.ndarray | Mapping[str, Any] | Iterable[Any]
 FEWEST = 2
 """The fewest samples that can be split: one to calibrate on, and one held out."""
 
+FEWEST_IN_THREE = 12
+"""The fewest samples of which a part is kept for the last measurement alone."""
+
 DRAWN: tuple[Mode, ...] = ("normal", "wide", "sparse")
 """The distributions of drawn inputs; each is drawn for calibration and again to measure errors."""
 
@@ -45,8 +48,10 @@ SEED_DISTANCE = 1000
 class Data:
     """Samples for calibration, and held-out samples on which errors are measured.
 
+    ``chosen_on`` are other held-out samples, on which a search measures what it chooses from. It is
+    empty if there are few samples; then ``held_out`` serves for both. ``chosen_rows`` and
     ``held_rows`` are the positions of the held-out rows among all ``total_rows`` of the data, by
-    which labels are found. Both are empty for ``drawn`` data, which are random. ``note`` tells
+    which labels are found. They are empty for ``drawn`` data, which are random. ``note`` tells
     users in a sentence where the data are from.
     """
 
@@ -56,6 +61,13 @@ class Data:
     held_rows: tuple[int, ...] = ()
     total_rows: int = 0
     drawn: bool = False
+    chosen_on: tuple[Sample, ...] = ()
+    chosen_rows: tuple[int, ...] = ()
+
+    @property
+    def selection(self) -> tuple[Sample, ...]:
+        """The samples on which a search measures what it chooses from."""
+        return self.chosen_on or self.held_out
 
 
 def calibration_data(
@@ -68,7 +80,8 @@ def calibration_data(
 ) -> Data:
     """Return the data in ``source`` for ``model``, split in two; ``held`` gives the second part.
 
-    Without ``held``, each second run of ``source`` is held out. If the first dim of an array is a
+    Without ``held``, each second run of ``source`` is held out; of many runs, a search gets half of
+    these to choose by. If the first dim of an array is a
     batch, each row is a sample; else the array is one sample. Without ``source``, inputs are drawn
     at random at the sizes ``dims``. Raises UsageError E632 for names, types or shapes that do not
     fit the model, E617 for unreadable files, E684 for NaN or too few samples.
@@ -116,6 +129,16 @@ def held_labels(data: Data, labels: np.ndarray) -> np.ndarray:
 
     Raises UsageError E685 if the number of labels is not that of the rows.
     """
+    return _labels_of(data, labels, data.held_rows)
+
+
+def selection_labels(data: Data, labels: np.ndarray) -> np.ndarray:
+    """Return the labels of the rows of ``data.selection``; raises E685 as ``held_labels``."""
+    return _labels_of(data, labels, data.chosen_rows or data.held_rows)
+
+
+def _labels_of(data: Data, labels: np.ndarray, rows: Sequence[int]) -> np.ndarray:
+    """Return the labels at ``rows``; raises UsageError E685 unless each row of ``data`` has one."""
     if data.drawn or len(labels.shape) < 1 or len(labels) != data.total_rows:
         count = len(labels) if labels.ndim else 1
         raise UsageError(
@@ -124,27 +147,39 @@ def held_labels(data: Data, labels: np.ndarray) -> np.ndarray:
             why="labels are in the order of the samples, one for each",
             fix="give one label per sample; with --held, one per sample held out",
         )
-    return labels[list(data.held_rows)]
+    return labels[list(rows)]
 
 
 def _split(runs: Sequence[tuple[Sample, int]], total: int) -> Data:
     """Return the data of ``runs`` (sample, rows), in which each second run is held out.
 
-    The runs have ``total`` rows.
+    Of at least ``FEWEST_IN_THREE`` runs, half of those that are held out are kept for choices. The
+    runs have ``total`` rows.
     """
-    held_rows: list[int] = []
+    in_three = len(runs) >= FEWEST_IN_THREE
+    samples: list[list[Sample]] = [[], [], []]
+    rows: list[list[int]] = [[], [], []]
     first_row = 0
-    for index, (_, count) in enumerate(runs):
-        if index % 2:
-            held_rows += range(first_row, first_row + count)
+    for index, (sample, count) in enumerate(runs):
+        part = 0 if index % 2 == 0 else 1 if in_three and index % 4 == 1 else 2
+        samples[part].append(sample)
+        rows[part] += range(first_row, first_row + count)
         first_row += count
-    calibration = tuple(sample for sample, _ in runs[::2])
-    held = tuple(sample for sample, _ in runs[1::2])
+    calibration, chosen, held = samples
+    by = f"forms chosen on {_counted(len(rows[1]))}, " if in_three else ""
     note = (
-        f"calibrated on {_counted(total - len(held_rows))}, "
-        f"error measured on {_counted(len(held_rows))} held out"
+        f"calibrated on {_counted(len(rows[0]))}, {by}"
+        f"error measured on {_counted(len(rows[2]))} held out"
     )
-    return Data(calibration, held, note, tuple(held_rows), total)
+    return Data(
+        tuple(calibration),
+        tuple(held),
+        note,
+        tuple(rows[2]),
+        total,
+        chosen_on=tuple(chosen),
+        chosen_rows=tuple(rows[1]),
+    )
 
 
 def _counted(count: int) -> str:

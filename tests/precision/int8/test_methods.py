@@ -15,7 +15,7 @@ from smelt.precision.int8.absorb import divide_activation
 from smelt.precision.int8.gptq import compensated_blocks
 from smelt.precision.int8.linear import Codes, int4_blocks
 from smelt.precision.int8.scaling import best_scale
-from smelt.precision.int8.write import Format
+from smelt.precision.int8.writer import Format
 from smelt.runtime.runner import run
 
 LARGE = np.where(np.arange(32) == 5, 60, 1).astype(np.float32)

@@ -13,7 +13,7 @@ import smelt
 from smelt.errors import UsageError
 from smelt.ir import scope
 from smelt.precision.error import find_metric
-from smelt.precision.int8 import quantize as quantizing
+from smelt.precision.int8.written import Writing
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 RNG = np.random.default_rng(0)
@@ -250,7 +250,7 @@ def test_labels_and_functions_see_all_samples_that_are_held_out() -> None:
         return 0.0
 
     smelt.quantize(model("gemm"), samples, metric=metric)
-    assert counts == {20}
+    assert counts == {10}  # of 20 held out, the search chooses by ten
 
 
 def test_the_first_step_is_told_if_nothing_fits() -> None:
@@ -263,14 +263,14 @@ def test_the_first_step_is_told_if_nothing_fits() -> None:
 
 
 def test_a_form_that_errs_more_as_written_gives_way_to_the_best_form_alone(monkeypatch) -> None:
-    written = quantizing._written
+    write = Writing.write
 
-    def static_is_worse(source: Any, chosen: Any, *rest: Any) -> Any:
+    def static_is_worse(self: Any, chosen: Any) -> Any:
         """Return the written model, with an infinite error if a form is static."""
-        made, error = written(source, chosen, *rest)
+        made, error = write(self, chosen)
         return made, np.inf if "static" in chosen.values() else error
 
-    monkeypatch.setattr(quantizing, "_written", static_is_worse)
+    monkeypatch.setattr(Writing, "write", static_is_worse)
     result = smelt.quantize(model("matmul"), data("matmul"), within="9%", activations="static")
     assert list(result.chosen.values()) == ["weights"]
 
@@ -307,6 +307,17 @@ def test_the_target_host_computes_the_same(name: str, activations: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["gemm", "convolutions", "embedding"])
+def test_cycles_are_not_gained_by_weights_alone(name: str) -> None:
+    settings: dict[str, Any] = {"within": "30%", "gain": "cycles", "cpu": "cortex-m4"}
+    result = smelt.quantize(model(name), data(name), **settings)
+    assert ("e" in result.kept) == (name == "embedding")  # a Gather has no other form
+    assert "weights" not in result.chosen.values()
+    with pytest.raises(UsageError, match="no product of the model") as raised:
+        smelt.quantize(model(name), data(name), activations="float", **settings)
+    assert raised.value.code == "E678"
+
+
+@pytest.mark.parametrize("name", ["gemm", "convolutions", "embedding"])
 def test_one_scale_per_weight(name: str) -> None:
     result = smelt.quantize(model(name), data(name), within="20%", per_tensor=True)
     scales = [node.inputs[1] for node in scope.nodes(result.model) if "Dequant" in node.op_type]
@@ -325,7 +336,9 @@ def test_ranges_without_outliers_err_less(ranges: Any) -> None:
     samples = with_outliers(data("convolutions", 60))
     settings: dict[str, Any] = {"within": 0.9, "activations": "static", "weight_bits": 8}
     first, second = (
-        smelt.quantize(model("convolutions"), samples, ranges=each, **settings)
+        smelt.quantize(
+            model("convolutions"), samples[::2], held=samples[1::2], ranges=each, **settings
+        )
         for each in ("minmax", ranges)
     )
     errors = [

@@ -40,7 +40,10 @@ class Candidate:
 
     ``nodes`` are the names of their first results. ``source`` is the name of the activation, empty
     if only the weights can be quantized. ``bytes_saved`` is the gain by int8 weights, ``macs`` the
-    number of multiplications in one run. ``forms`` are the possible forms, the best first.
+    number of multiplications in one run, which reads ``read`` elements of the activation and writes
+    ``written`` elements. ``forms`` are the possible forms, the best first. ``kind`` is ``Conv``,
+    ``depthwise`` for a convolution with groups of one channel, or ``product``. ``stores_codes``: in
+    the form ``static``, the results are quantized, too.
     """
 
     nodes: tuple[str, ...]
@@ -49,6 +52,11 @@ class Candidate:
     bytes_saved: int
     macs: int
     forms: tuple[str, ...]
+    weights: int = 0
+    read: int = 0
+    written: int = 0
+    kind: str = "product"
+    stores_codes: bool = False
 
     @property
     def name(self) -> str:
@@ -72,7 +80,7 @@ def find_candidates(model: ir.Model, sizes: Mapping[str, int], *, static: bool) 
     ``static``: activations may be quantized by measured ranges.
     """
     constants, found = Constants(), Found()
-    groups: dict[str, list[ir.Node]] = {}
+    groups: dict[tuple[bool, str], list[ir.Node]] = {}
     for node in scope.nodes(model):
         if node.domain or node.op_type not in PRODUCTS | {"Gather"}:
             continue
@@ -87,7 +95,8 @@ def find_candidates(model: ir.Model, sizes: Mapping[str, int], *, static: bool) 
         source = node.inputs[0]
         assert source is not None
         alone = node.op_type == "Gather" or not can_be_static(node)
-        groups.setdefault(result_name(node) if alone else str(source.name), []).append(node)
+        key = (alone, result_name(node) if alone else str(source.name))
+        groups.setdefault(key, []).append(node)
     for nodes in groups.values():
         found.candidates.append(_candidate(nodes, sizes, constants, static))
     return found
@@ -100,17 +109,20 @@ def _candidate(
     is_product = all(map(can_be_static, nodes))
     source = str(nodes[0].inputs[0].name) if is_product else ""  # type: ignore[union-attr]
     saved_per_element = 3  # float32 has 4 bytes, int8 one
-    elements = macs = 0
+    elements = macs = written = 0
+    is_depthwise = False
     for node in nodes:
         weight = weight_of(node, constants)
         assert isinstance(weight, Weight)
         count = _count(weight.value, {})
         elements += count
+        is_depthwise = node.op_type == "Conv" and _dim(weight.value, 1) == 1
         if source:
             output = _count(node.outputs[0], sizes)
             stored_axis = 1 - weight.axis if weight.transposed else weight.axis
             channels = _dim(weight.value, stored_axis)
             macs += output * count // max(channels, 1)
+            written += output
     kinds = {node.op_type for node in nodes}
     forms = ["weights"]
     if source and static:
@@ -118,8 +130,19 @@ def _candidate(
     if source and "Conv" not in kinds:
         forms.insert(0, "dynamic")
     names = tuple(result_name(node) for node in nodes)
+    kind = "product" if "Conv" not in kinds else "depthwise" if is_depthwise else "Conv"
     return Candidate(
-        names, source, nodes[0].op_type, saved_per_element * elements, macs, tuple(forms)
+        names,
+        source,
+        nodes[0].op_type,
+        saved_per_element * elements,
+        macs,
+        tuple(forms),
+        elements,
+        _count(nodes[0].inputs[0], sizes) if source else 0,  # type: ignore[arg-type]
+        written,
+        kind,
+        stores_codes=kind != "product",
     )
 
 

@@ -32,12 +32,15 @@ class Codes:
     one.
 
     ``block`` is the number of elements along ``axis`` that share a scale, 0 without blocks.
+    ``is_transposed``: the product reads codes and scales transposed, and ``axis`` is an axis of the
+    transposed codes.
     """
 
     codes: np.ndarray
     scale: np.ndarray
     axis: int
     block: int = 0
+    is_transposed: bool = False
 
     @property
     def nbytes(self) -> int:

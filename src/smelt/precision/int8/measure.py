@@ -6,6 +6,7 @@ The session runs a model with a bool input for each candidate and form, which tu
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from smelt.precision.batches import Sample
 from smelt.precision.error import Metric
 from smelt.precision.int8.candidates import Candidate
 from smelt.precision.int8.plan import Plan, make_plan
+from smelt.precision.int8.resume import Record
 from smelt.precision.int8.switches import Switched
 from smelt.precision.outputs import Outputs
 from smelt.runtime.onnxruntime import OnnxRuntime
@@ -46,7 +48,8 @@ class Measure:
 
     ``reference`` has the outputs of ``model`` on ``samples``. ``run`` is a session of the model in
     ``switched``. ``measured`` are the values with a range, ``links`` is explained at ``make_plan``,
-    ``say`` shows progress, ``runs`` counts the runs.
+    ``say`` shows progress, ``runs`` counts the runs. ``record`` keeps the errors; ``label`` names
+    this measure there.
     """
 
     model: ir.Model
@@ -58,8 +61,9 @@ class Measure:
     measured: frozenset[str]
     links: bool
     say: Callable[[str], None]
+    record: Record = field(default_factory=Record)
+    label: str = ""
     runs: int = 0
-    _known: dict[tuple[frozenset[tuple[Candidate, str]], int], float] = field(default_factory=dict)
 
     def plan(self, chosen: Chosen) -> Plan:
         """Return the plan of the ``chosen`` forms."""
@@ -71,10 +75,18 @@ class Measure:
         A metric with ``needs_all``, such as one with labels, always gets all samples.
         """
         places = self._places(None if self.metric.needs_all else count)
-        key = frozenset(chosen.items()), len(places)
-        if key not in self._known:
-            self._known[key] = self._measure(chosen, places)
-        return self._known[key]
+        key = self._key(chosen, len(places))
+        error = self.record.get(key)
+        if error is None:
+            error = self._measure(chosen, places)
+            self.record.put(key, error)
+        return error
+
+    def _key(self, chosen: Chosen, count: int) -> str:
+        """Return the name of the error of ``chosen`` on ``count`` samples."""
+        forms = sorted((name, form) for each, form in chosen.items() for name in each.nodes)
+        digest = hashlib.sha256(repr(forms).encode()).hexdigest()[:24]
+        return f"{self.label} {count} {digest}"
 
     def _places(self, count: int | None) -> Sequence[int]:
         """Return the indices of ``count`` random samples, the same each time; of all for None."""

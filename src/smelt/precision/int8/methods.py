@@ -24,7 +24,7 @@ from smelt.precision.int8.gptq import compensated_blocks
 from smelt.precision.int8.linear import Codes
 from smelt.precision.int8.rows import rows_of_activations
 from smelt.precision.int8.scaling import products_by_source, scale_activations
-from smelt.precision.int8.write import Format
+from smelt.precision.int8.writer import Format
 
 Method = Literal["auto", "nearest", "scaled", "gptq"]
 METHODS: tuple[Method, ...] = ("auto", "nearest", "scaled", "gptq")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,7 @@ from smelt.precision.int8.clip import Limits
 from smelt.precision.int8.linear import Parameters
 from smelt.precision.int8.measure import Measure, outputs_of
 from smelt.precision.int8.methods import Variant, variants
+from smelt.precision.int8.resume import Record
 from smelt.precision.int8.settings import FORMS, Settings
 from smelt.precision.int8.switches import switched
 from smelt.precision.int8.tables import has_whole_blocks
@@ -56,16 +58,22 @@ class Opened:
 
 
 def open_best(
-    model: ir.Model, data: Data, metric: Metric, settings: Settings, say: Callable[[str], None]
+    model: ir.Model,
+    data: Data,
+    metric: Metric,
+    settings: Settings,
+    record: Record,
+    say: Callable[[str], None],
 ) -> Opened:
     """Return the variant of ``model`` with the least error if all products have fewer bits.
 
-    Raises UsageError E678 if no product can, and E684 if the outputs hold no numbers.
+    ``record`` keeps the measured errors. Raises UsageError E678 if no product can, and E684 if the
+    outputs hold no numbers.
     """
     found, limits = _ranged(model, data, settings, say)
     say("opening the model")
     source = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
-    reference = outputs_of(source, data.held_out)
+    reference = outputs_of(source, data.selection)
     del source
     refuse_no_numbers(reference)
     method = settings.method
@@ -81,7 +89,7 @@ def open_best(
     for variant in made:
         if variant.model is not model:
             found, limits = _ranged(variant.model, data, settings, say)
-        trial = _opened(variant, found, limits, reference, data, metric, settings, say)
+        trial = _opened(variant, found, limits, reference, data, metric, settings, record, say)
         if best is None or trial.whole_error < best.whole_error:
             best = trial
     assert best is not None
@@ -102,18 +110,33 @@ def _opened(
     data: Data,
     metric: Metric,
     settings: Settings,
+    record: Record,
     say: Callable[[str], None],
 ) -> Opened:
     """Return ``variant`` with the parameters of activations that have the least error."""
     model, candidates, codes = variant.model, found.candidates, variant.codes
     format_, links = settings.format, settings.links
+    numbers = itertools.count()
 
     def open_measure(parameters: dict[str, Parameters]) -> Measure:
         """Return the measure of sets of forms with these ``parameters``."""
         trial = switched(model, candidates, parameters, format_, codes, links=links)
         run = OnnxRuntime(trial.model, consume=True, optimized=True, threads=0)
         measured = frozenset(parameters)
-        return Measure(model, trial, run, data.held_out, reference, metric, measured, links, say)
+        label = f"{variant.method} {next(numbers)}"
+        return Measure(
+            model,
+            trial,
+            run,
+            data.selection,
+            reference,
+            metric,
+            measured,
+            links,
+            say,
+            record,
+            label,
+        )
 
     made = parameters_by_method(
         model, limits, candidates, data.calibration, settings.ranges, signed=format_.signed
@@ -131,7 +154,9 @@ def _ranged(
     needs_ranges = any("static" in each.forms for each in found.candidates)
     ranges = measure_ranges(clone_model(model), data.calibration) if needs_ranges else Ranges()
     limits = finite_limits(ranges)
-    found.candidates[:] = [_with_ranges(each, limits, found) for each in found.candidates]
+    with_ranges = [_with_ranges(each, limits, found) for each in found.candidates]
+    found.candidates[:] = [each for each in with_ranges if each.forms]
+    _refuse_none(found)
     return found, limits
 
 
@@ -140,9 +165,9 @@ def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
     sizes = _sizes(model, data.held_out[0])
     static = not data.drawn
     found = find_candidates(model, sizes, static=static)
-    allowed = FORMS[settings.activations]
-    if settings.format.block:
-        allowed = frozenset({"weights"})
+    allowed = frozenset({"weights"}) if settings.format.block else FORMS[settings.activations]
+    if settings.gains.kind == "cycles":
+        allowed -= {"weights"}  # C turns such weights into floats in each run
     left = []
     for each in found.candidates:
         forms = tuple(form for form in each.forms if form in allowed)
@@ -150,10 +175,23 @@ def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
             found.kept[each.name] = "it is named by keep"
         elif forms:
             left.append(
-                replace(each, forms=forms, bytes_saved=_saved(each, model, settings.format.block))
+                replace(
+                    each,
+                    forms=forms,
+                    bytes_saved=_saved(each, model, settings.format.block),
+                    stores_codes=each.stores_codes or settings.gains.kind == "cycles",
+                )
             )
+        else:
+            found.kept[each.name] = "no form that is allowed fits its operator"
     found.candidates[:] = left
-    if not left:
+    _refuse_none(found)
+    return found
+
+
+def _refuse_none(found: Found) -> None:
+    """Raise UsageError E678 if there are no candidates."""
+    if not found.candidates:
         raise UsageError(
             "E678",
             "no product of the model can be quantized",
@@ -161,7 +199,6 @@ def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
             why="Conv, MatMul, Gemm and Gather with a constant float32 weight can",
             fix="check that the weights are constants: `smelt inspect MODEL`",
         )
-    return found
 
 
 def _saved(candidate: Candidate, model: ir.Model, block: int) -> int:

@@ -1,7 +1,8 @@
 """Decide which values of a model are quantized for the chosen forms: operands and results.
 
 A static convolution quantizes its result, too, because integer kernels of convolutions store
-integers. Operators between quantized values then also compute in integers where ONNX Runtime has
+integers. So do all kernels of the target C, for which all static products quantize their results.
+Operators between quantized values then also compute in integers where ONNX Runtime has
 kernels: residual sums, poolings, concatenations.
 """
 
@@ -57,13 +58,16 @@ def make_plan(
     forms = {name: form for candidate, form in chosen.items() for name in candidate.nodes}
     static = {candidate for candidate, form in chosen.items() if form == "static"}
     operands = frozenset(candidate.source for candidate in static)
+    storing = {name for each in static if each.stores_codes for name in each.nodes}
     results: dict[str, None] = {}
     linked: dict[str, ir.Node] = {}
     scale_of: dict[str, str] = {}
     for node in model.graph:
         name = result_name(node)
-        if forms.get(name) == "static" and node.op_type == "Conv":
-            results[str(result_of(node).name)] = None
+        if name in storing:
+            end = str(result_of(node).name)
+            if end in measured:
+                results[end] = None
         elif links and _links(node, results, measured):
             end = str(result_of(node).name) if node.op_type == "Add" else name
             if end not in measured and node.op_type not in MOVING:

@@ -9,20 +9,17 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.errors import UsageError
-from smelt.ir.cloning import clone_model
 from smelt.ir.names import name_values
 from smelt.precision.data import Data
 from smelt.precision.error import Metric
 from smelt.precision.int8.candidates import Candidate
-from smelt.precision.int8.measure import outputs_of
 from smelt.precision.int8.methods import Method
 from smelt.precision.int8.observe import CodedRange, saturation
-from smelt.precision.int8.opened import Opened, open_best
-from smelt.precision.int8.plan import make_plan
+from smelt.precision.int8.opened import open_best
+from smelt.precision.int8.resume import Record
 from smelt.precision.int8.search import Point, Search, Step
 from smelt.precision.int8.settings import Settings
-from smelt.precision.int8.write import write_plan
-from smelt.runtime.onnxruntime import OnnxRuntime
+from smelt.precision.int8.written import Metrics, Writing
 
 
 @dataclass(frozen=True)
@@ -51,23 +48,26 @@ class Result:
 def quantize_within(
     model: ir.Model,
     data: Data,
-    metric: Metric,
+    metrics: Metrics,
     limit: float,
     settings: Settings,
     say: Callable[[str], None],
+    record: Record | None = None,
 ) -> Result:
     """Return ``model`` with as many products in fewer bits as the ``limit`` allows.
 
     The model has an opset of at least 13, of 21 for int4; the function names its values.
-    Raises UsageError E677 if no product fits, with the least error of one, and E678 if the
-    model has no such product.
+    The errors that ``record`` holds are not measured again, and new ones are added. Raises
+    UsageError E677 if no product fits, with the least error of one, and E678 if the model has no
+    such product.
     """
     name_values(model)
-    opened = open_best(model, data, metric, settings, say)
+    opened = open_best(model, data, metrics.choosing, settings, record or Record(), say)
     measure, found = opened.measure, opened.found
-    search = Search(measure, limit, settings.gain)
+    search = Search(measure, limit, settings.gains)
     search.run(found.candidates)
-    written, error = _written_within(opened, search, settings)
+    writing = Writing.of(model, opened, settings, data, metrics)
+    written, error = _written_within(writing, search)
     plan = measure.plan(search.chosen)
     coded = sorted((plan.operands | plan.results) - plan.scale_of.keys())
     parameters = {name: opened.parameters[name] for name in coded}
@@ -75,7 +75,7 @@ def quantize_within(
         written,
         error,
         limit,
-        metric,
+        metrics.last,
         search.chosen,
         {**found.kept, **_reasons(search, found.candidates)},
         search.alone,
@@ -87,7 +87,7 @@ def quantize_within(
     )
 
 
-def _written_within(opened: Opened, search: Search, settings: Settings) -> tuple[ir.Model, float]:
+def _written_within(writing: Writing, search: Search) -> tuple[ir.Model, float]:
     """Return the model with the chosen forms, and its error in ONNX Runtime.
 
     Integer kernels round differently from the emulation in the search. So the written model is
@@ -97,13 +97,13 @@ def _written_within(opened: Opened, search: Search, settings: Settings) -> tuple
     """
     measure = search.measure
     while search.chosen:
-        written, error = _written(opened, search.chosen, settings)
+        written, error = writing.write(search.chosen)
         if error <= search.limit:
             return written, error
         search.too_much[search.drop_last()] = error
     least = min(search.alone, key=lambda step: step.error)
     search.chosen = {least.candidate: least.form}
-    written, error = _written(opened, search.chosen, settings)
+    written, error = writing.write(search.chosen)
     if error <= search.limit:
         search.too_much.pop(least.candidate, None)
         return written, error
@@ -116,22 +116,6 @@ def _written_within(opened: Opened, search: Search, settings: Settings) -> tuple
         why="each product alone already exceeds the limit",
         fix=f"allow more: --within {more}",
     )
-
-
-def _written(
-    opened: Opened, chosen: Mapping[Candidate, str], settings: Settings
-) -> tuple[ir.Model, float]:
-    """Return a copy of the model with the ``chosen`` forms, and its error in ONNX Runtime.
-
-    The error may be larger than that of the switched model: ONNX Runtime fuses what is written.
-    """
-    variant, measure = opened.variant, opened.measure
-    written = clone_model(variant.model)
-    plan = make_plan(written, chosen, measure.measured, links=settings.links)
-    write_plan(written, plan, opened.parameters, settings.format, variant.codes)
-    measure.say(f"checking {len(chosen):,} products in integers")
-    run = OnnxRuntime(clone_model(written), consume=True, optimized=True, threads=0)
-    return written, measure.metric(measure.reference, outputs_of(run, measure.samples))
 
 
 def _reasons(search: Search, candidates: Sequence[Candidate]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from smelt.precision.int8.absorb import divide_activation
 from smelt.precision.int8.candidates import Candidate, Weight, operand_array, result_name, weight_of
 from smelt.precision.int8.linear import activation_parameters, weight_codes
 from smelt.precision.int8.rows import rows_of_activations
-from smelt.precision.int8.write import Format
+from smelt.precision.int8.writer import Format
 
 POWERS = (0.25, 0.5, 0.75)
 """The powers of the activation's channels that are tried."""
@@ -76,7 +76,7 @@ def products_by_source(
 ) -> Iterator[tuple[str, list[Product]]]:
     """Yield the activations that only products of matrices read as such, with these products.
 
-    A weight that another product reads, too, is left out: it would be stored twice.
+    A weight that another product or a Gather reads, too, is left out: it would be stored twice.
     """
     by_name = {result_name(node): node for node in model.graph}
     for candidate in candidates:
@@ -94,15 +94,15 @@ def products_by_source(
 
 
 def _is_shared(value: ir.Value) -> bool:
-    """True if several products read ``value``."""
-    pending, products = [value], 0
+    """True if several nodes read ``value``."""
+    pending, readers = [value], 0
     while pending:
         for node in (use.node for use in pending.pop().uses()):
             if node.op_type in ("Transpose", "Identity"):
                 pending.append(node.outputs[0])
             else:
-                products += node.op_type != "Gather"
-    return products > 1
+                readers += 1
+    return readers > 1
 
 
 def best_scale(

@@ -1,8 +1,9 @@
 """Choose which candidates to quantize, and in which form, within a limit on the outputs' error.
 
 1. The error is measured with a single candidate quantized, for each candidate and form (a step).
-2. Steps are sorted by error squared over gain. Errors of different nodes are nearly independent,
-   so their squares add.
+   In large models, several equal candidates are quantized at once and share the error.
+2. Steps with a gain are sorted by error squared over gain. Errors of different nodes are nearly
+   independent, so their squares add.
 3. The longest prefix within the limit is found by bisection, each time with the true error.
 4. Later steps are tried one by one, until 12 in a row exceed the limit.
 """
@@ -12,24 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from smelt.precision.int8.candidates import Candidate
+from smelt.precision.int8.gains import Gains
 from smelt.precision.int8.measure import Measure
-
-Gain = Literal["time", "bytes"]
 
 MISSES = 12
 """The search ends after so many steps in a row that exceed the limit."""
 
 MAC_BUDGET = 2_000_000_000_000
-"""MACs that measuring each candidate alone may take: some minutes."""
+"""MACs that measuring candidates alone may take: some minutes."""
 
 MOST_SAMPLES = 8
 """The most samples on which candidates are measured alone."""
-
-PREFERENCE = {"static": 1.0, "dynamic": 0.9, "weights": 0.0}
-"""The relative gain in time of a MAC by form: ``dynamic`` also computes a range in each run."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,8 @@ class Step:
 
     @property
     def cost(self) -> float:
-        """The error squared per gain, by which steps are sorted."""
-        return self.error**2 / self.gain if self.gain else math.inf
+        """The error squared per gain, by which steps are sorted; infinite without a gain."""
+        return self.error**2 / self.gain if self.gain > 0 else math.inf
 
 
 class Point(NamedTuple):
@@ -70,7 +67,7 @@ class Search:
 
     measure: Measure
     limit: float
-    gain: Gain
+    gains: Gains
     chosen: dict[Candidate, str] = field(default_factory=dict)
     alone: list[Step] = field(default_factory=list)
     curve: list[Point] = field(default_factory=list)
@@ -81,7 +78,7 @@ class Search:
         self.alone = self._measure_alone(candidates)
         computed = [step for step in self.alone if step.form != "weights"]
         stored = [step for step in self.alone if step.form == "weights"]
-        for steps in (computed, stored) if self.gain == "time" else (stored, computed):
+        for steps in (stored, computed) if self.gains.kind == "bytes" else (computed, stored):
             self._add(_best_forms(steps))
 
     def drop_last(self) -> Candidate:
@@ -91,23 +88,23 @@ class Search:
     def _measure_alone(self, candidates: Sequence[Candidate]) -> list[Step]:
         """Return a step for each candidate and form, with the error if only it is quantized.
 
-        The number of samples is such that all runs together stay within ``MAC_BUDGET``.
+        All runs together stay within ``MAC_BUDGET``: large models run on fewer samples, and the
+        largest with several equal candidates quantized at once, which then share the error.
         """
-        pairs = [(each, form) for each in candidates for form in each.forms]
-        work = max(sum(each.macs for each in candidates), 1) * max(len(pairs), 1)
-        count = max(1, min(MOST_SAMPLES, MAC_BUDGET // work))
+        per_run = max(sum(each.macs for each in candidates), 1)
+        most = max(MAC_BUDGET // per_run, 1)
+        forms = max((len(each.forms) for each in candidates), default=1)
+        groups = equal_groups(candidates, -(-forms * len(candidates) // most))
+        trials = [(group, form) for group in groups for form in group[0].forms]
+        count = max(1, min(MOST_SAMPLES, most // max(len(trials), 1)))
         steps = []
-        for index, (candidate, form) in enumerate(pairs, 1):
-            self.measure.say(f"error of {index:,} of {len(pairs):,} forms: {candidate.name} {form}")
-            error = self.measure.error({candidate: form}, count)
-            steps.append(Step(candidate, form, error, self._gain(candidate, form)))
+        for index, (group, form) in enumerate(trials, 1):
+            name = group[0].name
+            self.measure.say(f"error of {index:,} of {len(trials):,} forms: {name} {form}")
+            error = self.measure.error(dict.fromkeys(group, form), count)
+            share = error / math.sqrt(len(group))
+            steps += [Step(each, form, share, self.gains.of(each, form)) for each in group]
         return steps
-
-    def _gain(self, candidate: Candidate, form: str) -> float:
-        """Return what ``form`` saves: MACs in float, weighted by the form, or bytes."""
-        if form == "weights" or self.gain == "bytes":
-            return candidate.bytes_saved
-        return candidate.macs * PREFERENCE[form]
 
     def _add(self, steps: Sequence[Step]) -> None:
         """Add the steps that fit, in the order of their cost, to the chosen forms.
@@ -116,11 +113,11 @@ class Search:
         steps. Later steps are then tried one by one. With gain in bytes, a step may change the form
         of a candidate that is chosen already.
         """
-        upgrade = self.gain == "bytes"
+        upgrade = self.gains.kind == "bytes"
         left = [
             step
             for step in sorted(steps, key=lambda step: (step.cost, step.candidate.nodes))
-            if math.isfinite(step.error) and (upgrade or step.candidate not in self.chosen)
+            if math.isfinite(step.cost) and (upgrade or step.candidate not in self.chosen)
         ]
         fits, too_many = 0, len(left) + 1
         while too_many - fits > 1:
@@ -153,6 +150,23 @@ class Search:
         if error > self.limit and len(steps) == 1:
             self.too_much[steps[0].candidate] = error
         return error <= self.limit
+
+
+def equal_groups(candidates: Sequence[Candidate], size: int) -> list[list[Candidate]]:
+    """Return ``candidates`` in groups of at most ``size`` with equal operators, sizes and forms.
+
+    Such candidates repeat in the layers of a model. They keep their order.
+    """
+    groups: list[list[Candidate]] = []
+    open_group: dict[object, list[Candidate]] = {}
+    for each in candidates:
+        key = (each.kind, each.macs, each.weights, len(each.nodes), each.forms)
+        group = open_group.get(key)
+        if group is None or len(group) == size:
+            group = open_group[key] = []
+            groups.append(group)
+        group.append(each)
+    return groups
 
 
 def _best_forms(steps: Sequence[Step]) -> list[Step]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from smelt.precision.int8.clip import Ranges
+from smelt.precision.int8.gains import Gains, gains_of
 from smelt.precision.int8.methods import Method
-from smelt.precision.int8.search import Gain
-from smelt.precision.int8.write import Format
+from smelt.precision.int8.writer import Format
 
 Activations = Literal["static", "dynamic", "auto", "float"]
 
@@ -27,13 +27,14 @@ class Settings:
     """What the search may choose from.
 
     ``activations``: by measured ranges (static), by ranges of each run (dynamic), in float, or the
-    better of these for each product. ``links``: operators between integer convolutions compute with
-    integers, too. ``keep`` names operators and results that stay in float. ``ranges``: how the
-    range of an activation is chosen. ``method``: how weights are rounded; see ``methods``.
+    better of these for each product. ``gains``: what is gained first. ``links``: operators between
+    integer convolutions compute with integers, too. ``keep`` names operators and results that stay
+    in float. ``ranges``: how the range of an activation is chosen. ``method``: how weights are
+    rounded; see ``methods``.
     """
 
     activations: Activations = "auto"
-    gain: Gain = "time"
+    gains: Gains = field(default_factory=lambda: gains_of("time"))
     format: Format = field(default_factory=Format)
     links: bool = True
     keep: frozenset[str] = frozenset()

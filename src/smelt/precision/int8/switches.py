@@ -17,7 +17,7 @@ from smelt.ir.cloning import clone_model
 from smelt.precision.int8.candidates import Candidate, Weight, result_name, weight_of
 from smelt.precision.int8.linear import Codes, Parameters
 from smelt.precision.int8.plan import Plan, make_plan
-from smelt.precision.int8.write import Format, Writer
+from smelt.precision.int8.writer import Format, Writer
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,20 @@
-"""Tables of 4-bit codes, two in a byte, whose rows a Gather reads."""
+"""Tables of codes whose rows a Gather reads, and that a product may read, too.
+
+A table of 4-bit codes is stored two in a byte. If a product also reads the table, int4 codes are
+stored once, and operators on this constant make the bytes. Runtimes compute them as they load.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
 from smelt.operators.onnxruntime.microsoft.packed import rows_body
-from smelt.precision.int8.candidates import Weight
+from smelt.precision.int8.candidates import Weight, weight_of
 from smelt.precision.int8.linear import Codes
 from smelt.targets.ort.blocks import two_a_byte
 
@@ -21,6 +28,49 @@ def has_whole_blocks(node: ir.Node, weight: Weight, block: int) -> bool:
     if not block or indices is None or indices.shape is None or shape is None:
         return False
     return isinstance(shape[1], int) and shape[1] % block == 0
+
+
+def tied_tables(nodes: Iterable[ir.Node], constants: Constants, block: int) -> frozenset[ir.Value]:
+    """Return the tables that a Gather of ``nodes`` reads by row, and a product by its channels.
+
+    A row of the table is then a channel of the product. With a ``block``, it must fill the rows.
+    """
+    gathered, by_channel, uneven = set(), set(), set()
+    for node in nodes:
+        weight = weight_of(node, constants)
+        if not isinstance(weight, Weight):
+            continue
+        if node.op_type != "Gather":
+            if weight.inner >= 0 and reads_channels_of_rows(weight):
+                by_channel.add(weight.value)
+        elif block and not has_whole_blocks(node, weight, block):
+            uneven.add(weight.value)
+        else:
+            gathered.add(weight.value)
+    return frozenset(gathered & by_channel - uneven)
+
+
+def reads_channels_of_rows(weight: Weight) -> bool:
+    """True if a channel of the product is a row of the matrix as it is stored."""
+    return weight.axis == (1 if weight.transposed else 0)
+
+
+def bytes_of_codes(b: Builder, codes: ir.Value) -> ir.Value:
+    """Build what ``two_codes_a_byte`` returns for ``codes``, an int4 matrix.
+
+    ``(code & 15) ^ 8`` is the code plus 8; the byte is ``low | high << 4``.
+    """
+    assert codes.shape is not None
+    rows, length = (int(dim) for dim in codes.shape.dims)  # type: ignore[arg-type]
+    signed = b.op("Cast", codes, to=int(ir.DataType.INT8))
+    masked = b.op("BitwiseAnd", signed, b.constant(np.asarray(15, np.int8)))
+    moved = b.op("BitwiseXor", masked, b.constant(np.asarray(8, np.int8)))
+    numbers = b.op("Cast", moved, to=int(ir.DataType.UINT8))
+    pairs = b.op("Reshape", numbers, b.const_i64([rows, length // 2, 2]))
+    low, high = b.ops("Split", pairs, axis=2, num_outputs=2, outputs=2)
+    four = b.constant(np.asarray(4, np.uint8))
+    both = b.op("BitwiseOr", low, b.op("BitShift", high, four, direction="LEFT"))
+    return b.op("Squeeze", both, b.const_i64([2]))
 
 
 def two_codes_a_byte(codes: Codes) -> np.ndarray:

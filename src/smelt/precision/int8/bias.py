@@ -1,0 +1,84 @@
+"""Bias correction: the mean error of rounded weights moves into the bias of their product.
+
+    y = W x + b        Q x + b  is off by (Q - W) x, which is (Q - W) E[x] on average
+                       Q x + (b + (W - Q) E[x])
+
+``E[x]`` is the mean of each channel of the activation on the calibration data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.node_inputs import optional_input
+from smelt.precision.batches import Sample
+from smelt.precision.int8.candidates import result_name
+from smelt.precision.int8.linear import Codes
+from smelt.precision.int8.observe import observe
+
+Means = Mapping[str, np.ndarray]
+"""The mean of each channel of the activation, by the name of the product's result."""
+
+
+def has_bias(node: ir.Node, constants: Constants) -> bool:
+    """True for a convolution or Gemm with a constant bias of one number for each channel."""
+    bias = constants.get(optional_input(node, 2), None)
+    return node.op_type in ("Conv", "Gemm") and bias is not None and bias.ndim == 1
+
+
+def channel_means(
+    model: ir.Model, names: Iterable[str], samples: Sequence[Sample]
+) -> dict[str, np.ndarray]:
+    """Return the means for the products of ``model`` with a bias whose results have ``names``."""
+    wanted, constants = set(names), Constants()
+    nodes = [
+        node for node in model.graph if result_name(node) in wanted and has_bias(node, constants)
+    ]
+    axes = {(str(n.inputs[0].name), 1 if n.op_type == "Conv" else -1) for n in nodes}  # type: ignore[union-attr]
+    sums: dict[tuple[str, int], np.ndarray] = {}
+    counts = dict.fromkeys(axes, 0)
+    for name, value in observe(model, sorted({name for name, _ in axes}), samples):
+        for axis in (1, -1):
+            if (name, axis) in axes and value.size:
+                rows = np.moveaxis(value, axis, 0).reshape(value.shape[axis], -1)
+                total = rows.sum(axis=1, dtype=np.float64)
+                sums[name, axis] = sums.get((name, axis), np.zeros(len(total))) + total
+                counts[name, axis] += rows.shape[1]
+    made = {}
+    for node in nodes:
+        key = str(node.inputs[0].name), 1 if node.op_type == "Conv" else -1  # type: ignore[union-attr]
+        if key in sums and np.isfinite(sums[key]).all():
+            made[result_name(node)] = sums[key] / counts[key]
+    return made
+
+
+def bias_shift(node: ir.Node, weight: np.ndarray, codes: Codes, mean: np.ndarray) -> np.ndarray:
+    """Return what to add to the bias of ``node``: a number for each channel.
+
+    ``weight`` and ``codes`` are as the node reads them. The borders of a padded convolution, which
+    read zeros, count as the inside.
+    """
+    difference = weight.astype(np.float64) - _numbers(codes)
+    if node.op_type == "Gemm":
+        inner = 1 - codes.axis if not codes.block else codes.axis
+        return np.tensordot(difference, mean, (inner, 0))
+    channels, per_group = difference.shape[:2]
+    taps = difference.reshape(channels, per_group, -1).sum(axis=2)
+    groups = node.attributes.get_int("group", 1)
+    means = np.repeat(mean.reshape(groups, per_group), channels // groups, axis=0)
+    return np.asarray((taps * means).sum(axis=1))
+
+
+def _numbers(codes: Codes) -> np.ndarray:
+    """Return the numbers that ``codes`` stand for."""
+    numbers, scale = codes.codes.astype(np.float64), codes.scale.astype(np.float64)
+    if codes.block:
+        spread = np.repeat(scale, codes.block, axis=codes.axis)
+        scale = spread.take(range(numbers.shape[codes.axis]), axis=codes.axis)
+    elif scale.ndim:
+        scale = scale.reshape([-1 if axis == codes.axis else 1 for axis in range(numbers.ndim)])
+    return np.asarray(numbers * scale)

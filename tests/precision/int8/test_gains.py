@@ -1,0 +1,72 @@
+"""The gain of a form: bytes, nanoseconds of ONNX Runtime, instructions of a microcontroller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from smelt.errors import UsageError
+from smelt.precision.int8.candidates import Candidate
+from smelt.precision.int8.gains import gains_of
+from smelt.precision.int8.search import equal_groups
+from smelt.targets.c.cpu_costs import costs_of
+
+
+def candidate(kind: str = "product", **given: Any) -> Candidate:
+    forms = ("static", "dynamic", "weights") if kind == "product" else ("static", "weights")
+    facts = {"macs": 1000, "weights": 100, "read": 10, "written": 20, **given}
+    operator = "MatMul" if kind == "product" else "Conv"
+    return Candidate(("y",), "x", operator, 300, forms=forms, kind=kind, **facts)
+
+
+def test_bytes_are_those_of_the_weights_in_each_form() -> None:
+    gains = gains_of("bytes")
+    assert [gains.of(candidate(), form) for form in candidate().forms] == [300, 300, 300]
+
+
+def test_time_counts_weights_that_are_read_and_operands_that_are_quantized() -> None:
+    gains = gains_of("time")
+    plain = gains.of(candidate(), "static")
+    assert plain > 0
+    assert gains.of(candidate(weights=200), "static") > plain
+    assert gains.of(candidate(read=20), "static") < plain
+    assert gains.of(candidate(), "dynamic") < plain
+    assert gains.of(candidate(read=10_000), "static") < 0  # quantizing costs more than it saves
+
+
+def test_a_depthwise_convolution_gains_by_its_results() -> None:
+    gains = gains_of("time")
+    assert gains.of(candidate("depthwise", macs=10**6), "static") == pytest.approx(20 * 0.12)
+    assert gains.of(candidate("Conv", macs=10**6), "static") > 9000
+
+
+def test_cycles_are_those_of_the_table_of_the_cpu() -> None:
+    costs = costs_of("cortex-m4")
+    assert costs is not None
+    conv, integers = costs.kinds["Conv float"], costs.kinds["QLinearConv int8"]
+    whole = 1000 * conv.macs + 4 * 20 * conv.written
+    saved = whole - 1000 * integers.macs - 20 * integers.written
+    assert gains_of("cycles", "cortex-m4").of(candidate("Conv"), "static") == pytest.approx(saved)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cpu", "message"),
+    [
+        ("speed", None, "gain='speed'"),
+        ("cycles", None, "needs a CPU"),
+        ("cycles", "cortex-m9", "cpu=cortex-m9"),
+        ("time", "cortex-m4", "has no effect"),
+    ],
+)
+def test_wrong_choices(kind: str, cpu: str | None, message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        gains_of(kind, cpu)
+    assert caught.value.code == "E679"
+
+
+def test_equal_candidates_are_measured_together_in_groups_of_a_size() -> None:
+    small, large = candidate(), candidate(macs=2000)
+    layers = [small, large, candidate(), candidate(macs=2000), candidate()]
+    assert equal_groups(layers, 2) == [[small, small], [large, large], [small]]
+    assert equal_groups(layers, 1) == [[each] for each in layers]

@@ -1,0 +1,100 @@
+"""A table that a Gather and a product read is stored once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import smelt
+from smelt.ir.build import Builder
+from smelt.ir.shapes.inference import ShapeInference
+from smelt.precision.int8.linear import int4_blocks
+from smelt.precision.int8.tables import bytes_of_codes, two_codes_a_byte
+from smelt.runtime.onnxruntime import OnnxRuntime
+
+ROWS, LENGTH = 600, 64
+
+PRODUCTS = {
+    "MatMul of a Transpose": (3, "t = Transpose<perm=[1,0]>(w) y = MatMul(h, t)"),
+    "Gemm": (2, "y = Gemm<transB=1>(h, w)"),
+}
+
+
+def tied(rank: int, product: str) -> Any:
+    dims = "B,4" if rank == 3 else "B"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> f (int64[{dims}] x) => (float[{dims},{ROWS}] y)'
+        f"{{ e = Gather(w, x) h = Tanh(e) {product} }}"
+    )
+    array = np.random.default_rng(1).normal(0, 0.3, (ROWS, LENGTH)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(array, "w"))
+    return model
+
+
+def samples(rank: int) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(2)
+    return [{"x": rng.integers(0, ROWS, (2, 4) if rank == 3 else (4,))} for _ in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("weights", "activations", "per_row"),
+    [
+        ("int4", "float", LENGTH // 2 + 4 * LENGTH // 32),
+        ("int8", "float", LENGTH + 8),  # the Gather reads scales as a column
+        ("int8", "dynamic", LENGTH + 8),
+        ("int8", "static", LENGTH + 8),
+    ],
+)
+@pytest.mark.parametrize("kind", PRODUCTS)
+def test_the_codes_are_stored_once(kind: str, weights: str, activations: Any, per_row: int) -> None:
+    rank, product = PRODUCTS[kind]
+    data = samples(rank)
+    result = smelt.quantize(
+        tied(rank, product), data, within="30%", weights=weights, activations=activations
+    )
+    assert len(result.chosen) == 2
+    proto = smelt.to_proto(result.model)
+    onnx.checker.check_model(proto, full_check=True)
+    stored = sum(len(tensor.raw_data) for tensor in proto.graph.initializer)
+    assert stored <= ROWS * per_row + 400
+    expected = np.asarray(OnnxRuntime(smelt.load(proto), optimized=True)(data[0]["x"])[0])
+    again = np.asarray(smelt.compile(smelt.load(proto), target="host")(data[0]["x"]))
+    assert np.abs(again - expected).max() < 0.01 * np.abs(expected).max()
+
+
+def test_a_product_that_sums_over_the_rows_of_the_table_has_codes_of_its_own() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> f (int64[B] x, float[B,64] p) => '
+        "(float[B,64] y, float[B,64] e) { e = Gather(w, x) y = MatMul(p, w) }"
+    )
+    array = np.random.default_rng(1).normal(0, 0.3, (64, 64)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(array, "w"))
+    rng = np.random.default_rng(2)
+    data = [
+        {"x": rng.integers(0, 64, 2), "p": rng.normal(size=(2, 64)).astype(np.float32)}
+        for _ in range(4)
+    ]
+    result = smelt.quantize(model, data, within="30%", weights="int4")
+    types = [t.data_type for t in smelt.to_proto(result.model).graph.initializer]
+    assert onnx.TensorProto.INT4 in types  # of the product, in blocks of a column
+    assert onnx.TensorProto.UINT8 in types  # of the table, in blocks of a row
+
+
+def test_bytes_are_built_as_they_are_stored() -> None:
+    rng = np.random.default_rng(0)
+    codes = int4_blocks(rng.normal(size=(6, 32)).astype(np.float32), 1, 16)
+    model = smelt.load(
+        onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 21]> f (int4[6,32] c) => (int8[6,32] y)'
+            "{ y = Cast<to=3>(c) }"
+        )
+    )
+    b = Builder(model, model.graph, ShapeInference(model))
+    built = bytes_of_codes(b, model.graph.inputs[0])
+    model.graph.outputs[:] = [built]
+    (made,) = OnnxRuntime(model)(codes.codes)
+    np.testing.assert_array_equal(made, two_codes_a_byte(codes))
