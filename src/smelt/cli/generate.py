@@ -41,6 +41,14 @@ Ids = Annotated[
         help="The prompt: token numbers, an .npy file, or - to read numbers from standard input.",
     ),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="FILE",
+        help="Weights in place of the model's, by name: GGUF, safetensors, .npz or orbax.",
+    ),
+]
 Tokens = Annotated[
     int, typer.Option("--tokens", metavar="N", min=1, help="The most tokens to generate.")
 ]
@@ -84,6 +92,7 @@ def generate(
     model: DecoderFile,
     ids: Ids,
     first: First = None,
+    weights: Weights = None,
     tokens: Tokens = 64,
     stop: Stop = None,
     inputs: InputOption = None,
@@ -116,10 +125,13 @@ def generate(
         "seed": seed,
     }
     with progress(f"reading {model}") as shown:
-        decoder = Decoder(model, first, inputs=_arrays(inputs, input_file), threads=threads)
+        arrays = _arrays(inputs, input_file)
+        decoder = Decoder(model, first, inputs=arrays, weights=weights, threads=threads)
         shown.say("compiling")
         new = decoder.stream(prompt, tokens, stop=stop or (), **sampling)
         generated = [next(new)]
+    for text in decoder.notes:
+        note(text)
     begin = time.perf_counter()
     if not as_json:
         print(generated[0], end="", flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy as np
 from smelt.compiler import Source
 from smelt.decoding.merged import parts_of
 from smelt.decoding.program import PROMPT_TOKENS, FirstProgram, Program, network_of
+from smelt.decoding.room import refuse_small_cache, room_of
 from smelt.decoding.sampling import Sampler, sampling_of
 from smelt.decoding.state import Array, State
+from smelt.decoding.weights import read_weights
 from smelt.errors import UsageError, did_you_mean, listed
 
 PADDING = -1
@@ -27,7 +30,9 @@ class Decoder:
     and the pasts of the next step. Without a past, each step computes all tokens again. ``first``
     computes the prompt if ``model`` takes one token a call; without it, the prompt takes a call for
     each token. A merged decoder, with a bool input that chooses a branch, has both in one file.
-    ``inputs`` are the arrays of further inputs, such as the states of an encoder.
+    ``inputs`` are the arrays of further inputs, such as the states of an encoder. ``weights`` is a
+    GGUF file or a checkpoint, whose tensors replace the weights of the models; ``notes`` say what
+    became of quantized ones.
     """
 
     def __init__(
@@ -36,19 +41,25 @@ class Decoder:
         first: Source | None = None,
         *,
         inputs: Mapping[str, Any] | None = None,
+        weights: str | Path | None = None,
         threads: int = 1,
     ) -> None:
         """Read and optimize the models; they are compiled by the first call of ``generate``.
 
-        Raises UsageError E801 for a model that is no decoder, and what ``smelt.load`` raises.
+        Raises UsageError E801 for a model that is no decoder, E805 for ``weights`` that do not fit,
+        and what ``smelt.load`` raises.
         """
-        self._constants = {name: np.asarray(value) for name, value in (inputs or {}).items()}
-        given = self._constants.keys()
+        given = {name: np.asarray(value) for name, value in (inputs or {}).items()}
+        self._constants = given
+        tensors = None if weights is None else read_weights(weights)
         step, own_first = parts_of(model)
         prompt = own_first if first is None else first
-        self._first = None if prompt is None else network_of(prompt, given, is_first=True)
+        self._first = (
+            None if prompt is None else network_of(prompt, given, is_first=True, weights=tensors)
+        )
         carried = () if self._first is None else self._first.outputs
-        self._step = network_of(step, given, carried)
+        self._step = network_of(step, given, carried, weights=tensors)
+        self.notes = self._step.notes
         networks = [self._step] if self._first is None else [self._step, self._first]
         known = {value.name for each in networks for value in each.model.graph.inputs}
         for name in self._constants:
@@ -62,6 +73,7 @@ class Decoder:
                 )
         self._threads = threads
         self._programs: dict[int, tuple[Program, Program]] = {}
+        self._room: int | None = 0
 
     def generate(
         self,
@@ -81,7 +93,7 @@ class Decoder:
         Raises UsageError E802 for values that are not allowed, and E803 for prompts that are empty
         or no tokens.
         """
-        prompts, is_one = _prompts(ids)
+        prompts, is_one = self._prompts(ids)
         steps = [
             np.stack(list(self._stream(group, max_new_tokens, stop, on_token, sampling)), axis=1)
             for group in self._groups(prompts)
@@ -96,11 +108,21 @@ class Decoder:
 
         Raises what ``generate`` raises, and UsageError E803 for several prompts.
         """
-        prompts, is_one = _prompts(ids)
+        prompts, is_one = self._prompts(ids)
         if not is_one:
             raise _bad_prompt("stream got several prompts", "it takes the tokens of one prompt")
         for tokens in self._stream(prompts, max_new_tokens, stop, None, sampling):
             yield int(tokens[0])
+
+    def _prompts(self, ids: Ids) -> tuple[list[Array], bool]:
+        """Return the prompts, and whether ``ids`` is one; raises UsageError E803 for bad ones."""
+        prompts, is_one = _prompts(ids)
+        words = min(each.vocabulary for each in (self._step, self._first) if each is not None)
+        largest = max(int(prompt.max()) for prompt in prompts)
+        if largest >= words:
+            why = f"the decoder knows the tokens 0 to {words - 1}"
+            raise _bad_prompt(f"the prompt has the token {largest}", why)
+        return prompts, is_one
 
     def _groups(self, prompts: list[Array]) -> list[list[Array]]:
         """Return the prompts that are computed together: all, or each alone.
@@ -129,6 +151,7 @@ class Decoder:
         width = seen.shape[1]
         mask = np.ones((len(prompts), width + count), bool)
         mask[:, :width] = seen != PADDING
+        self._check_room(len(prompts), width, count)
         state = State(width + count, mask)
         has_ended = np.zeros(len(prompts), bool)
         logits = self._read_prompt(np.maximum(seen, 0), state)
@@ -143,6 +166,14 @@ class Decoder:
             if has_ended.all() or number == count - 1:
                 return
             logits = self._next(chosen[:, None], np.maximum(seen, 0), state)
+
+    def _check_room(self, batch: int, width: int, count: int) -> None:
+        """Raise UsageError E806 if ``count`` tokens after ``width`` do not fit into the caches."""
+        if self._room == 0:
+            _, step = self._compiled(batch)
+            self._room = room_of(step, batch, self._constants) if self._first is None else None
+        if self._room is not None:
+            refuse_small_cache(self._room, width, count)
 
     def _compiled(self, batch: int) -> tuple[Program, Program]:
         """Return the programs of a prompt and of one token, for ``batch`` sequences."""
@@ -221,6 +252,7 @@ def generate(
     *,
     first: Source | None = None,
     inputs: Mapping[str, Any] | None = None,
+    weights: str | Path | None = None,
     threads: int = 1,
     **options: Any,
 ) -> Any:
@@ -229,5 +261,5 @@ def generate(
     ``options`` are those of ``Decoder.generate``; a ``Decoder`` keeps the compiled model for
     further prompts.
     """
-    decoder = Decoder(model, first, inputs=inputs, threads=threads)
+    decoder = Decoder(model, first, inputs=inputs, weights=weights, threads=threads)
     return decoder.generate(ids, max_new_tokens, **options)

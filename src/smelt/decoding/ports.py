@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import UsageError, listed
@@ -49,8 +50,8 @@ class Ports:
 
     ``tokens``: int[B, S]. ``mask``: numbers, [B, P + S], 0 for padding. ``positions``: int[B, S];
     with a ``position_rank`` of 1, int[S]; of 0, the position of the first token. ``logits``:
-    float[B, S, V]. ``fixed`` are inputs with a known value: 0 for token types, 1 for the number of
-    rows of logits.
+    float[B, S, V]. ``token_types`` are inputs of zeros, ``row_counts`` inputs with the number of
+    rows of logits; both are names with ranks.
     """
 
     tokens: str
@@ -59,7 +60,15 @@ class Ports:
     positions: str | None
     position_rank: int
     caches: tuple[Cache, ...]
-    fixed: Mapping[str, int]
+    token_types: Mapping[str, int]
+    row_counts: Mapping[str, int]
+
+    def fixed_arrays(self, tokens: np.ndarray, rows: int) -> dict[str, np.ndarray]:
+        """Return the inputs whose values do not depend on a state: token types 0, and the number of
+        ``rows`` of logits."""
+        types = {n: np.zeros(tokens.shape[:rank], int) for n, rank in self.token_types.items()}
+        counts = {n: np.full((1,) * rank, rows) for n, rank in self.row_counts.items()}
+        return types | counts
 
 
 def ports_of(model: ir.Model, given: Collection[str] = (), carried: Collection[str] = ()) -> Ports:
@@ -75,9 +84,10 @@ def ports_of(model: ir.Model, given: Collection[str] = (), carried: Collection[s
     logits = _logits_of(model.graph.outputs)
     mask = _find(free, r"mask", tokens)
     positions = _find(free, r"position", tokens)
-    fixed = {name: 0 for name in free if "token_type" in name}
-    fixed |= {name: 1 for name in free if re.search(r"logits_to_keep", name)}
-    known = {tokens, mask, positions, *fixed}
+    ranks = {name: len(value.shape) for name, value in free.items() if value.shape is not None}
+    token_types = {name: rank for name, rank in ranks.items() if "token_type" in name}
+    row_counts = {name: rank for name, rank in ranks.items() if "logits_to_keep" in name}
+    known = {tokens, mask, positions, *token_types, *row_counts}
     caches, others = _caches_of(
         [value for name, value in free.items() if name not in known],
         [value for value in model.graph.outputs if value.name != logits],
@@ -87,7 +97,7 @@ def ports_of(model: ir.Model, given: Collection[str] = (), carried: Collection[s
         raise _refused(f"nothing gives the input {listed(others, 4)}", _EXAMPLE)
     place = inputs[positions].shape if positions is not None else None
     rank = 2 if place is None else len(place)
-    return Ports(tokens, logits, mask, positions, rank, caches, fixed)
+    return Ports(tokens, logits, mask, positions, rank, caches, token_types, row_counts)
 
 
 def _tokens_of(inputs: Mapping[str, ir.Value]) -> str:

@@ -10,9 +10,11 @@ import onnx_ir as ir
 
 from smelt.compiler import Source, compile_model, optimize
 from smelt.decoding.appended import ROWS_FIRST, append_in_place
+from smelt.decoding.causality import model_vocabulary, refuse_fixed_length, refuse_later_tokens
 from smelt.decoding.last_row import keep_last_row
 from smelt.decoding.ports import Cache, Ports, name_key, ports_of
 from smelt.decoding.state import Array, State
+from smelt.decoding.weights import feed
 from smelt.frontends.onnx import load
 from smelt.ir.cloning import clone_model
 from smelt.ir.shapes.inference import ShapeInference
@@ -27,12 +29,15 @@ PROMPT_TOKENS = 256
 class Network:
     """An optimized decoder, and the meaning of its inputs and outputs.
 
-    ``appended`` are the past inputs whose outputs have the new rows alone, with rows first.
+    Tokens are below ``vocabulary``. ``appended`` are the past inputs whose outputs have the new
+    rows alone, with rows first. ``notes`` say what became of quantized weights.
     """
 
     model: ir.Model
     ports: Ports
+    vocabulary: int
     appended: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
     @property
     def outputs(self) -> list[str]:
@@ -50,27 +55,36 @@ class Network:
 
 def network_of(
     source: Source,
-    given: Collection[str],
+    given: Mapping[str, Array],
     carried: Collection[str] = (),
     *,
     is_first: bool = False,
+    weights: Mapping[str, ir.TensorProtocol] | None = None,
 ) -> Network:
     """Return ``source`` optimized, with caches that grow in place, and logits of the last token.
 
     ``given`` are the inputs that the caller gives, ``carried`` those that another model computes
     in the first call. ``is_first``: the model computes the first call, and has no past to read.
-    Raises UsageError E801 for a model that is no decoder, and what
-    ``smelt.load`` raises.
+    ``weights`` replace those of the model. Raises UsageError E801 for a model that is no decoder,
+    E805 for weights that do not fit, and what ``smelt.load`` raises.
     """
     model = load(source, keep_opset=True) if not isinstance(source, ir.Model) else source
+    notes: tuple[str, ...] = ()
+    if weights is not None:
+        model = clone_model(model)
+        notes = tuple(feed(model, weights))
     model = optimize(model)
     ShapeInference(model).infer_model()
     for value in list(model.graph.inputs) if is_first else ():
         if not value.uses():  # the pasts of a merged decoder
             model.graph.inputs.remove(value)
     ports = ports_of(model, given, carried)
+    if not ports.caches and not is_first:
+        refuse_fixed_length(model, ports)
+        refuse_later_tokens(model, ports, given)
+    words = model_vocabulary(model, ports)
     keep_last_row(model, ports.logits)
-    return Network(model, ports, append_in_place(model, ports))
+    return Network(model, ports, words, append_in_place(model, ports), notes)
 
 
 class Program:
@@ -145,7 +159,7 @@ class Program:
     ) -> dict[str, Array]:
         """Return the arrays of all inputs by name, in the element types of the model."""
         ports, count = self.network.ports, tokens.shape[1]
-        feeds = dict(constants) | {name: np.asarray(n) for name, n in ports.fixed.items()}
+        feeds = dict(constants) | ports.fixed_arrays(tokens, rows=1)
         feeds[ports.tokens] = tokens
         if ports.mask is not None:
             feeds[ports.mask] = state.mask[:, : state.length + count]

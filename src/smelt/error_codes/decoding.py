@@ -11,7 +11,8 @@ CODES: Mapping[str, ErrorCode] = {
         "no decoder",
         "A decoder has an input of tokens, int64[B,S], and an output of logits, float[B,S,V]. Each "
         "other input is a mask, positions, a past with an output for the next step, or an array "
-        "that the caller gives.",
+        "that the caller gives. Without a past, the logits of a token must not depend on later "
+        "tokens; those of an encoder such as BERT do.",
         "smelt generate decoder_with_past_model.onnx --first decoder_model.onnx --ids 1,2,3",
     ),
     "E802": ErrorCode(
@@ -22,8 +23,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E803": ErrorCode(
         "no prompt",
-        "A prompt has one token or more. Tokens are integers from 0 on; a tokenizer makes them of "
-        "a text.",
+        "A prompt has one token or more. Tokens are integers from 0 to the size of the decoder's "
+        "vocabulary; a tokenizer makes them of a text.",
         "smelt generate model.onnx --ids 1,2,3",
     ),
     "E804": ErrorCode(
@@ -31,5 +32,18 @@ CODES: Mapping[str, ErrorCode] = {
         "Arrays are given by the names of inputs that are neither tokens nor mask, positions or "
         "pasts.",
         "smelt inspect decoder_model.onnx",
+    ),
+    "E805": ErrorCode(
+        "weights that do not fit the decoder",
+        "The tensors of the file and the weights of the model have the same names and shapes. The "
+        "names of a GGUF file are those of llama.cpp, which are known for some architectures. An "
+        "export must keep the names of its parameters.",
+        "torch.onnx.export(model, args, 'model.onnx', dynamo=True)",
+    ),
+    "E806": ErrorCode(
+        "caches too small",
+        "A decoder whose caches have a fixed size holds that many tokens: the prompt and all new "
+        "tokens but the last.",
+        "smelt generate model.onnx --ids 1,2,3 --tokens 16",
     ),
 }

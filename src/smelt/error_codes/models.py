@@ -165,7 +165,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E341": ErrorCode(
         "an unreadable checkpoint",
         "The file is damaged, an index names missing files, or the format is unknown. smelt reads "
-        "safetensors, npz and the folders of orbax.",
+        "safetensors, GGUF, npz and the folders of orbax.",
         "smelt convert pkg.mod:fn --input 'f32[B,8]' --weights weights.safetensors -o fn.onnx",
     ),
     "E342": ErrorCode(

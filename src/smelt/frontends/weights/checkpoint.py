@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, UsageError
+from smelt.frontends.weights.gguf import MAGIC, open_gguf
 from smelt.frontends.weights.npz import open_npz
 from smelt.frontends.weights.orbax import is_orbax, open_orbax
 from smelt.frontends.weights.safetensors import open_safetensors, shards
@@ -17,8 +18,8 @@ from smelt.frontends.weights.safetensors import open_safetensors, shards
 def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol]:
     """Return the tensors of a checkpoint by name.
 
-    ``path`` is a ``.safetensors`` file, the index or folder of several such files, an ``.npz``
-    file, or a folder of orbax. Raises UsageError E609 if there is nothing at ``path``, and
+    ``path`` is a ``.safetensors`` file, the index or folder of several such files, a ``.gguf`` or
+    ``.npz`` file, or a folder of orbax. Raises UsageError E609 if there is nothing at ``path``, and
     InvalidModel E341 for a damaged or unknown format.
     """
     location = Path(path)
@@ -34,8 +35,13 @@ def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol
     files = shards(location)
     if files:
         return _open_shards(location, files)
-    if location.is_file() and location.open("rb").read(4) == b"PK\x03\x04":
-        return open_npz(location)
+    if location.is_file():
+        with location.open("rb") as file:
+            start = file.read(4)
+        if start == MAGIC:
+            return open_gguf(location).tensors
+        if start == b"PK\x03\x04":
+            return open_npz(location)
     raise _unknown_format(location)
 
 
@@ -71,6 +77,6 @@ def _unknown_format(location: Path) -> InvalidModel:
     return InvalidModel(
         "E341",
         f"{location.name!r} is not a checkpoint",
-        why="its format is neither safetensors, nor npz, nor orbax",
+        why="its format is neither safetensors, nor GGUF, nor npz, nor orbax",
         fix="write the weights by safetensors, numpy.savez or orbax",
     )

@@ -1,0 +1,105 @@
+"""Refuse a model without past whose logits depend on later tokens, such as an encoder.
+
+Two sequences begin with the same tokens and end with others. In a decoder, the logits of the
+common tokens are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.compiler import compile_model
+from smelt.decoding.ports import Ports
+from smelt.decoding.state import Array
+from smelt.errors import UsageError
+from smelt.ir.cloning import clone_model
+
+COMMON, TAIL = 4, 3
+"""The tokens at the begin of both sequences, and those after them."""
+
+TOLERANCE = 1e-3
+"""The largest difference of equal logits over the largest magnitude, by rounding."""
+
+
+def refuse_later_tokens(model: ir.Model, ports: Ports, constants: Mapping[str, Array]) -> None:
+    """Raise UsageError E801 if the logits of a token change with the tokens after it.
+
+    ``model`` takes any number of tokens, computes the logits of all, and has no past.
+    """
+    artifact = compile_model(clone_model(model), target="host", engine="numpy")
+    inputs = {value.name or "": value for value in artifact.model.graph.inputs}
+    names = [value.name for value in artifact.model.graph.outputs]
+    place = names.index(ports.logits)
+    random = np.random.default_rng(0)
+    words = model_vocabulary(model, ports)
+    start = random.integers(words, size=(1, COMMON))
+    found = []
+    for _ in range(2):
+        tokens = np.concatenate([start, random.integers(words, size=(1, TAIL))], axis=1)
+        feeds = _feeds(tokens, ports, constants)
+        arrays = [
+            np.asarray(feeds[name], value.dtype.numpy() if value.dtype is not None else None)
+            for name, value in inputs.items()
+        ]
+        found.append(np.asarray(artifact(*arrays)[place], np.float64)[:, :COMMON])
+    difference = np.abs(found[0] - found[1]).max()
+    largest = np.abs(found[0]).max(initial=0)
+    if np.allclose(found[0], found[1], rtol=0, atol=TOLERANCE * largest, equal_nan=True):
+        return
+    raise UsageError(
+        "E801",
+        "the model is not a decoder of tokens",
+        why="the logits of a token depend on later tokens, as in an encoder such as BERT: with "
+        f"other tokens after the first {COMMON}, their logits differ by {difference:.2g}",
+        fix="export the model with a causal mask: in transformers, the class ...ForCausalLM, with "
+        "is_decoder=True for an encoder's architecture",
+    )
+
+
+def refuse_fixed_length(model: ir.Model, ports: Ports) -> None:
+    """Raise UsageError E801 if ``model``, which has no past, takes one number of tokens only."""
+    tokens = next(value for value in model.graph.inputs if value.name == ports.tokens)
+    count = None if tokens.shape is None else tokens.shape[1]
+    if isinstance(count, int):
+        raise UsageError(
+            "E801",
+            "the model is not a decoder of tokens",
+            why=f"it takes {count} tokens, and has no past",
+            fix="export it with a dynamic number of tokens: dynamic_shapes={'input_ids': {1: 'S'}}",
+        )
+
+
+def _feeds(tokens: Array, ports: Ports, constants: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays of all inputs by name for one sequence ``tokens``, int64[1, S]."""
+    count = tokens.shape[1]
+    feeds = dict(constants) | ports.fixed_arrays(tokens, rows=count)
+    feeds[ports.tokens] = tokens
+    if ports.mask is not None:
+        feeds[ports.mask] = np.ones((1, count))
+    if ports.positions is not None:
+        feeds[ports.positions] = np.arange(count)[None][(0,) * (2 - ports.position_rank)]
+    return feeds
+
+
+def model_vocabulary(model: ir.Model, ports: Ports) -> int:
+    """Return the number of tokens that ``model`` knows, a large one if it does not say.
+
+    It is the number of rows of the table that a Gather reads by tokens; without one, the last dim
+    of the logits.
+    """
+    values = [value for value in model.graph.inputs if value.name == ports.tokens]
+    for value in values:  # grows by values that hold the same tokens
+        for node, index in value.uses():
+            table = node.inputs[0]
+            if node.op_type in ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze"):
+                values.extend(node.outputs if index == 0 else ())
+            elif node.op_type == "Gather" and index == 1 and table is not None and table.shape:
+                rows = table.shape[0]
+                if isinstance(rows, int) and not node.attributes.get_int("axis", 0):
+                    return rows
+    logits = next(value for value in model.graph.outputs if value.name == ports.logits)
+    last = None if logits.shape is None else logits.shape[-1]
+    return last if isinstance(last, int) else 1 << 31
