@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
+import onnxruntime as ort
 import pytest
 
 import smelt
@@ -172,6 +175,36 @@ def test_rows_of_a_table_have_4_bits_where_blocks_fill_them(block: int, stored: 
     assert not any(node.domain for node in scope.nodes(result.model))
     saved = max(point.bytes_saved for point in result.curve)
     assert saved == 50 * 48 * 3 + (stored == "UINT8") * (50 * 48 // 2 - 50 * 48 * 4 // block)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("shape", [(), (8,), (1, 8), None])
+def test_a_gemm_in_int4_is_a_matmul_of_blocks(
+    shape: tuple[int, ...] | None, transposed: bool, tmp_path: Path
+) -> None:
+    terms = {"w": (8, 32) if transposed else (32, 8), **({} if shape is None else {"c": shape})}
+    model = graph(f"y = Gemm<transB={int(transposed)}>(x, {', '.join(terms)})", **terms)
+    rng = np.random.default_rng(4)
+    data = [{"x": rng.normal(size=(3, 32)).astype(np.float32)} for _ in range(4)]
+    result = smelt.quantize(model, data, within=0.3, weights="int4", block=16, method="nearest")
+    operators = [node.op_type for node in result.model.graph]
+    assert operators[-1] == ("MatMul" if shape is None else "Add")
+    assert "Gemm" not in operators
+    blocks = [node for node in result.model.graph if node.op_type == "DequantizeLinear"]
+    assert [node.attributes.get_int("axis") for node in blocks] == [0]
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    ort.InferenceSession(smelt.to_proto(result.model).SerializeToString(), options)
+    fused = onnx.load(options.optimized_model_filepath)
+    assert "MatMulNBits" in [node.op_type for node in fused.graph.node]
+
+
+@pytest.mark.parametrize("attribute", ["alpha=0.5", "beta=0.5"])
+def test_a_gemm_with_factors_stays(attribute: str) -> None:
+    model = graph(f"y = Gemm<{attribute}>(x, w, c)", w=(32, 8), c=(8,))
+    data = [{"x": np.full((3, 32), number, np.float32)} for number in range(1, 5)]
+    result = smelt.quantize(model, data, within=0.5, weights="int4", block=16, method="nearest")
+    assert [node.op_type for node in result.model.graph][-1] == "Gemm"
 
 
 @pytest.mark.parametrize(

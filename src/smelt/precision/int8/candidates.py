@@ -198,7 +198,7 @@ def _constant_source(value: ir.Value | None) -> tuple[ir.Value | None, bool]:
     return value, transposed
 
 
-def _is_plain_gemm(node: ir.Node) -> bool:
+def is_plain_gemm(node: ir.Node) -> bool:
     """True for a MatMul, and a Gemm with factors of 1 that does not transpose its activation."""
     attributes = node.attributes
     return node.op_type == "MatMul" or (
@@ -229,7 +229,7 @@ def can_be_static(node: ir.Node) -> bool:
     ):
         return False
     bias = optional_input(node, 2)
-    return node.op_type != "Gemm" or (_is_plain_gemm(node) and (bias is None or is_constant(bias)))
+    return node.op_type != "Gemm" or (is_plain_gemm(node) and (bias is None or is_constant(bias)))
 
 
 def result_name(node: ir.Node) -> str:

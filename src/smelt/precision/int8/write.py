@@ -14,7 +14,13 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import detach, optional_input
 from smelt.precision.int8.bias import Means, bias_shift
-from smelt.precision.int8.candidates import Weight, operand_array, result_name, weight_of
+from smelt.precision.int8.candidates import (
+    Weight,
+    is_plain_gemm,
+    operand_array,
+    result_name,
+    weight_of,
+)
 from smelt.precision.int8.linear import Codes, Parameters
 from smelt.precision.int8.plan import Plan
 from smelt.precision.int8.tables import tied_tables
@@ -52,6 +58,9 @@ def write_plan(
             continue
         if means and result_name(node) in means and not codes.is_transposed:
             _correct_bias(writer, b, node, codes, means[result_name(node)])
+        if codes.block and node.op_type == "Gemm" and is_plain_gemm(node):
+            _write_matmul(writer, b, node, codes)
+            continue
         node.replace_input_with(1, writer.dequantized(b, codes, stem))
         if form == "static":
             _write_bias(writer, b, node, codes)
@@ -120,6 +129,25 @@ def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None
     stem = str(node.inputs[2].name)  # type: ignore[union-attr]
     made = Codes(stored.astype(np.int32), scale, 0)
     node.replace_input_with(2, writer.dequantized(b, made, stem))
+
+
+def _write_matmul(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None:
+    """Replace a Gemm by MatMul and Add: only to a MatMul does ONNX Runtime apply blocks of int4.
+
+    Before a Gemm, it turns the weight into floats in each run; and it fuses MatMul and Add to a
+    Gemm again if the summand is a matrix, so that a constant row becomes a vector.
+    """
+    if node.attributes.get_int("transB", 0):
+        codes = replace(codes, axis=0, is_transposed=True)
+    stem = str(node.inputs[1].name)  # type: ignore[union-attr]
+    result = b.op("MatMul", node.inputs[0], writer.dequantized(b, codes, stem))
+    bias = optional_input(node, 2)
+    array = writer.constants.get(bias, None)
+    if array is not None and array.ndim == 2 and len(array) == 1:
+        bias = b.constant(array.reshape(-1), name=b.free_name(f"{stem}_bias"))
+    if bias is not None:
+        result = b.op("Add", result, bias)
+    _replace(writer.model, node.outputs[0], result)
 
 
 def _write_dynamic(writer: Writer, node: ir.Node, weight: Weight) -> None:
