@@ -120,6 +120,8 @@ def measure(options: argparse.Namespace) -> None:
             print(f"\ndecode from {context}   {columns}")
             _table(_rounds(workers, options), rate, 1, sizes)
         seconds: dict[str, list[float]] = {name: [] for name in workers}
+        for worker in workers.values():
+            worker.ask(do="prompt", count=PROMPT)
         for _ in range(max(2, options.rounds // 4)):
             for name, worker in workers.items():
                 seconds[name].append(worker.ask(do="prompt", count=PROMPT)["seconds"])

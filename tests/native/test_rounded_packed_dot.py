@@ -109,6 +109,33 @@ def test_nan_and_inf_propagate_as_in_floats(library: Library, name: str, number:
     assert not np.isfinite(want[0]).any()
 
 
+OF_TILES = {
+    f"{name}, {bits} bits": Rounded(*case[:3], bits=bits, **dict.fromkeys(case[3:], True))
+    for bits in (4, 8)
+    for name, case in {
+        "two chunks": ((300, 96), 70, 32, "zeros"),
+        "half a block": ((33, 100), 17, 64, "bias", "halves"),
+        "few rows": ((24, 64), 32, 16),
+    }.items()
+}
+
+
+@pytest.fixture(scope="module")
+def tiles() -> Library:
+    graphs = {name: case.graph for name, case in OF_TILES.items()}
+    return Library(graphs, flags=NATIVE, values={n: c.values for n, c in OF_TILES.items()})
+
+
+@pytest.mark.parametrize("name", OF_TILES)
+def test_many_rows_are_near_the_floats(tiles: Library, name: str) -> None:
+    x, want = given(OF_TILES[name])
+    (got,) = tiles.run(name, [x])
+    assert np.linalg.norm(got - want) < 0.01 * np.linalg.norm(want)
+    x[3, 20] = np.inf
+    want, (got,) = given(OF_TILES[name], x)[1], tiles.run(name, [x])
+    np.testing.assert_allclose(got, want, rtol=0.01, atol=0.01 * np.abs(want[4:]).max())
+
+
 @pytest.mark.parametrize("name", ["a row, 4 bits", "5 rows, 8 bits"])
 def test_tiny_and_huge_rows(library: Library, name: str) -> None:
     for factor in (1e-40, 1e-30, 1e30):

@@ -105,9 +105,10 @@ def test_a_bias_is_an_operand_and_the_weight_is_gone() -> None:
     graph, weights = TAKEN["a sum after it"]
     source = _model(graph, **weights)
     artifact = smelt.compile(source, target="ort", weights="int4", symmetric=False)
-    (node,) = artifact.model.graph
+    cast, node = artifact.model.graph
+    assert cast.op_type == "Cast"
     assert [value.name if value else None for value in node.inputs] == [
-        *("x", "w_codes", "w_scales", "w_zeros", None, "b")
+        *("x", "w_codes", cast.outputs[0].name, "w_zeros", None, "b")
     ]
     assert set(artifact.model.graph.initializers) == {"w_codes", "w_scales", "w_zeros", "b"}
 

@@ -18,17 +18,24 @@ from smelt.native.kernels.quantized.block_dot import (
     block_dot,
     block_dot_of_floats,
     rounded_blocks,
+    tile_weights,
 )
 from smelt.native.kernels.quantized.operands import constant
 from smelt.native.kernels.quantized.panel_codes import PANEL, panel_codes
 from smelt.native.kernels.quantized.weight_blocks import BIAS, SCALES, ZEROS, Blocks
 from smelt.native.types import C_TYPES
 from smelt.operators.onnxruntime.microsoft.packed import unpacked
-from smelt.program.run_sizes import Size, highest
+from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
-CHUNK = 96
+CHUNK = 256
 """The most rows that are rounded at a time."""
+
+FEWEST_OF_TILES = 24
+"""The fewest rows that are multiplied in tile registers, 32 at a time."""
+
+TILE = 32
+"""The rows and columns of a product in tile registers, and the multiple of its depth."""
 
 ROWS = (6, 4, 2, 1)
 """The rows of micro-kernels."""
@@ -40,9 +47,15 @@ _WIDTH = PANELS * PANEL
 
 
 def rounded_needs(instance: Instance) -> Needs:
-    """Return the scratch space of rounded rows, with a factor and a sum for each block."""
-    blocks = Blocks.of(instance)
-    return Needs(workspace=min(CHUNK, highest(_rows(instance))) * _row_bytes(blocks))
+    """Return the scratch space of rounded rows, with a factor and a sum for each block.
+
+    In its place, rows of bfloat16 may stand there, and ``TILE`` columns of weights.
+    """
+    blocks, chunk = Blocks.of(instance), min(CHUNK, highest(_rows(instance)))
+    needed = chunk * (blocks.row + 8 * blocks.count)
+    if _may_use_tiles(instance):
+        needed = max(needed, 2 * blocks.row * (chunk + -chunk % TILE + TILE))
+    return Needs(workspace=needed)
 
 
 def _rows(instance: Instance) -> int:
@@ -50,55 +63,91 @@ def _rows(instance: Instance) -> int:
     return prod(instance.output_shape()[:-1])
 
 
-def _row_bytes(blocks: Blocks) -> int:
-    """Return the bytes of a rounded row, its factors and its sums."""
-    return blocks.row + 8 * blocks.count
-
-
-def _chunk(rows: int, parts: int) -> tuple[int, bool]:
-    """Return how many rows are rounded at a time, and whether shards compute rows, not columns."""
-    most = min(CHUNK, highest(rows))
-    if highest(rows) < 2 * ROWS[0] * parts:
-        return most, False
-    if isinstance(rows, Size):
-        return most, True
-    return min(most, -(-rows // (parts * ROWS[0])) * ROWS[0]), True
+def _may_use_tiles(instance: Instance) -> bool:
+    """True if there may be enough rows for tile registers, of a depth that they take."""
+    is_deep = Blocks.of(instance).row % TILE == 0
+    return is_deep and highest(_rows(instance)) >= FEWEST_OF_TILES
 
 
 def emit_rounded(cx: KernelContext) -> None:
     """Write a loop over chunks of rows and, in it, a loop over ``PANELS`` panels of columns.
 
     ```
-    for (ptrdiff_t i = 0; i < rows; i += 96) {
-        const ptrdiff_t n = rows - i < 96 ? rows - i : 96;
+    for (ptrdiff_t i = 0; i < rows; i += 256) {
+        const ptrdiff_t n = rows - i < 256 ? rows - i : 256;
         int finite = 1;
         for (ptrdiff_t m = 0; m < n; ++m)
             finite = rounded_blocks(...) && finite;
         for (ptrdiff_t j = 0; j < columns; j += 32) {
     ```
     """
-    body, blocks = cx.body, Blocks.of(cx)
-    source = cx.input(0)
+    body, blocks, source = cx.body, Blocks.of(cx), cx.input(0)
     rows = _rows(cx)
-    chunk, shares_rows = _chunk(rows, body.parts)
+    chunk = min(CHUNK, highest(rows))
     scratch = cx.scratch(C_TYPES[ir.DataType.INT8])
     form, arguments = _weights(cx, blocks)
-    row_loop, column_loop = body.loop, body.shared_loop
-    if shares_rows:
-        row_loop, column_loop = column_loop, row_loop
-    body.line(f"float *const factors = (float *)(void *)(scratch + {chunk * blocks.row});")
+    body.line(f"float *const factors = (float *)(void *)({scratch} + {chunk * blocks.row});")
     body.line(f"int32_t *const of_blocks = (int32_t *)(factors + {chunk * blocks.count});")
-    with row_loop("i", rows, 0, chunk):
+    with body.loop("i", rows, 0, chunk):
         body.line(f"const ptrdiff_t n = {rows} - i < {chunk} ? {rows} - i : {chunk};")
         body.line("int finite = 1;")
+        if _may_use_tiles(cx):
+            _emit_tiles(cx, blocks, form, arguments, chunk)
         with body.loop("m", "n"):
             body.line(f"const float *row = {source.name} + (i + m) * {blocks.depth};")
             sizes = f"{blocks.depth}, {blocks.size}, {blocks.count}"
             each = f"m * {blocks.count}"
             to = f"{scratch} + m * {blocks.row}, factors + {each}, of_blocks + {each}"
             body.line(f"finite = {rounded_blocks(cx)}(row, {sizes}, {to}) && finite;")
-        with column_loop("j", blocks.columns, 0, _WIDTH):
-            _emit_columns(cx, blocks, form, arguments)
+        with body.shared_loop("j", blocks.columns, 0, _WIDTH):
+            _emit_columns(cx, blocks, form, ", ".join(arguments))
+
+
+def _emit_tiles(
+    cx: KernelContext, blocks: Blocks, form: Form, arguments: list[str], chunk: int
+) -> None:
+    """Write the products of a chunk in tile registers, for CPUs that have them and enough rows.
+
+    ```
+    if (n >= 24 && has_tiles()) {
+        for (ptrdiff_t m = 0; m < n; ++m)
+            finite = short_floats(...) && finite;
+        if (finite) {
+            begin_tiles();
+            for (ptrdiff_t j = 0; j < columns; j += 32) { ... }
+            continue;
+        }
+        finite = 1;
+    }
+    ```
+    """
+    body, depth, row = cx.body, blocks.depth, blocks.row
+    unpack, weights = tile_weights(cx, form), arguments[:-1]
+    body.line("#if TILES")
+    with body.block(f"if (n >= {FEWEST_OF_TILES} && has_tiles())"):
+        body.line("uint16_t *const a = (uint16_t *)(void *)scratch;")
+        body.line(f"uint16_t *const b = a + {(chunk + -chunk % TILE) * row};")
+        with body.loop("m", "n"):
+            x = f"{cx.input(0).name} + (i + m) * {depth}"
+            body.line(f"finite = short_floats({x}, {depth}, {row}, a + m * {row}) && finite;")
+        with body.block("if (finite)"):
+            body.line("begin_tiles();")
+            with body.shared_loop("j", blocks.columns, 0, _WIDTH):
+                body.line(f"const ptrdiff_t left = {blocks.columns} - j;")
+                for p, advance in enumerate(("", " + 16")):
+                    of_panel = ", ".join(each.replace("j /", f"(j{advance}) /") for each in weights)
+                    sizes = f"{blocks.count}, {blocks.size}"
+                    body.line(f"{unpack}({sizes}, {of_panel}, b + {p * PANEL * row});")
+                with body.loop("m", "n", 0, TILE):
+                    body.line(f"const ptrdiff_t most = n - m < {TILE} ? n - m : {TILE};")
+                    to = f"{cx.output().name} + (i + m) * {blocks.columns} + j"
+                    count = f"left < {_WIDTH} ? left : {_WIDTH}"
+                    what = f"{row}, a + m * {row}, b, {arguments[-1]}"
+                    body.line(f"tile_dot({what}, most, {count}, {to}, {blocks.columns});")
+            body.line('__asm__ volatile("tilerelease");')
+            body.line("continue;")
+        body.line("finite = 1;")
+    body.line("#endif")
 
 
 def _emit_columns(cx: KernelContext, blocks: Blocks, form: Form, arguments: str) -> None:
@@ -141,7 +190,7 @@ def _emit_call(cx: KernelContext, blocks: Blocks, name: str, arguments: str, row
     body.line(f"m += {rows};")
 
 
-def _weights(cx: KernelContext, blocks: Blocks) -> tuple[Form, str]:
+def _weights(cx: KernelContext, blocks: Blocks) -> tuple[Form, list[str]]:
     """Return the form of the weights, and the C arguments of those of the columns from ``j`` on.
 
     Scales that float16 can hold are stored in it.
@@ -169,7 +218,7 @@ def _weights(cx: KernelContext, blocks: Blocks) -> tuple[Form, str]:
     start = np.zeros(blocks.columns, np.float32) if bias is None else bias.reshape(-1)
     start = np.pad(start, (0, -blocks.columns % _WIDTH))
     arguments.append(f"{cx.constant(start, float_)} + j")
-    return form, ", ".join(arguments)
+    return form, arguments
 
 
 def _by_panel(per_block: np.ndarray) -> np.ndarray:

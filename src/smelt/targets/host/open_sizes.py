@@ -61,6 +61,11 @@ class OpenCaller:
     )
     _workspaces: list[np.ndarray] = field(default_factory=list)
 
+    @cached_property
+    def _weights(self) -> ctypes.Array[ctypes.c_void_p]:
+        """The addresses of the weights."""
+        return addresses(self.source.weights)
+
     def takes(self, shapes: Shapes) -> bool:
         """True if inputs of ``shapes`` are within the bounds."""
         return self._sizes(shapes) is not None
@@ -83,7 +88,7 @@ class OpenCaller:
                 addresses([*aligned, sizes]),
                 addresses(results),
                 workspace.ctypes.data + -workspace.ctypes.data % ALIGNMENT,
-                addresses(self.source.weights),
+                self._weights,
             )
         finally:
             self._workspaces.append(workspace)

@@ -69,20 +69,26 @@ def _symmetric(blocks: Array, bits: int) -> tuple[Array, Array]:
     half = 1 << (bits - 1)
     largest_element = np.abs(blocks).argmax(-1)[..., None]
     scales = np.take_along_axis(blocks, largest_element, -1)[..., 0] / np.float32(-half)
-    return _not_zero(scales), np.full(scales.shape, half, np.uint8)
+    return _short(scales), np.full(scales.shape, half, np.uint8)
 
 
 def _asymmetric(blocks: Array, bits: int) -> tuple[Array, Array]:
     """Return scales and zero points that map the range of the elements, with 0, to all codes."""
     highest = (1 << bits) - 1
     low, high = np.minimum(blocks.min(-1), 0), np.maximum(blocks.max(-1), 0)
-    scales = _not_zero(high / np.float32(highest) - low / np.float32(highest))
+    scales = _short(high / np.float32(highest) - low / np.float32(highest))
     return scales, np.clip(np.rint(-low / scales), 0, highest).astype(np.uint8)
 
 
-def _not_zero(scales: Array) -> Array:
-    """Replace scales below the least normal number by 1, to divide safely."""
-    return np.where(np.abs(scales) < np.finfo(np.float32).tiny, np.float32(1), scales)
+def _short(scales: Array) -> Array:
+    """Round scales to numbers of float16, where it holds them; 1 for scales near 0.
+
+    Codes are computed for the rounded scale, so this hardly adds to the error of a weight.
+    """
+    scales = np.where(np.abs(scales) < np.finfo(np.float32).tiny, np.float32(1), scales)
+    limits = np.finfo(np.float16)
+    is_normal = (np.abs(scales) >= limits.smallest_normal) & (np.abs(scales) <= limits.max)
+    return np.where(is_normal, np.where(is_normal, scales, 1).astype(np.float16), scales)
 
 
 def two_a_byte(codes: Array, bits: int) -> Array:

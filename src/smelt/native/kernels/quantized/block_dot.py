@@ -10,6 +10,7 @@ bytes are four codes, and the high halves are the next four.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from smelt.native.emit.writer import Writer
@@ -17,6 +18,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.block_dot_text import DOTS, OF_FLOATS, OF_HALF, ROUNDED
 from smelt.native.kernels.quantized.dot4 import declare
 from smelt.native.kernels.quantized.panel_codes import PANEL
+from smelt.native.kernels.quantized.tile_dot_text import TILE_WEIGHTS, TILES
 
 
 @dataclass(frozen=True)
@@ -177,3 +179,29 @@ def block_dot_of_floats(cx: KernelContext, form: Form) -> str:
     code = f"w[{place}]" if form.bits == 8 else f"(w[{place}] >> (k % 8 / 4 * 4) & 15)"
     text = text.replace("CODE", code).replace("ZERO", zero).replace("SCALE", scale)
     return cx.call(name, text)
+
+
+def tile_weights(cx: KernelContext, form: Form) -> str:
+    """Return the name of a function ``(blocks, size, w, scales, [zeros,] to)`` of one panel.
+
+    It unpacks the weights of a panel to bfloat16, as ``tile_dot`` reads them. It exists only where
+    ``TILES`` is 1.
+    """
+    declare(cx)
+    cx.call("DOTS", DOTS)
+    cx.call("TILES", TILES)
+    name = f"tile_weights_{form.suffix}"
+    at = f"b * {PANEL}"
+    scale = f"*(const dot_reals *)(scales + {at})"
+    if form.halves:
+        scale = f"FINITE_HALVES(WIDE_HALVES(scales + {at}))"
+    words = {
+        "NAME": name,
+        "PARAMETERS": form.parameters,
+        "SCALE": scale,
+        "ZERO": f"ZEROS(zeros + {at})" if form.zeros else f"EVERY({1 << form.bits - 1})",
+        "WORD": str(32 // form.bits),
+        "FIRST": "i % 2 * 16 + i / 2 * 4",
+        "MASK": str((1 << form.bits) - 1),
+    }
+    return cx.call(name, re.sub("|".join(words), lambda found: words[found[0]], TILE_WEIGHTS))
