@@ -7,9 +7,13 @@ import onnx_ir as ir
 import pytest
 from literals import literal
 
+from smelt.check.compare import Comparison
+from smelt.check.verification import Report, Trial
 from smelt.check.verify import verify
 from smelt.compiler import optimize
+from smelt.errors import Mismatch
 from smelt.ir import text
+from smelt.ir.shapes.inference import ShapeInference
 
 WIDTH = 16
 RNG = np.random.default_rng(3)
@@ -108,3 +112,34 @@ def test_a_function_of_jax_is_called_with_arrays_of_jax() -> None:
 
     model = smelt.trace(normalized, "bf16[N,8]")
     verify(normalized, model).check()
+
+
+@pytest.mark.parametrize(("tiny", "same"), [(1e-8, True), (1e-5, False)])
+def test_float16_has_no_number_between_zero_and_its_least(tiny: float, same: bool) -> None:
+    """A float32 output that is cast from float16 may be 0 where the source has 1e-8."""
+    exact = text.parse(f"g (float[4] x) => (float[4] y) <float t = {{{tiny}}}> {{ y = Mul(x, t) }}")
+    half = text.parse(
+        f"g (float[4] x) => (float[4] y) <float t = {{{tiny}}}, float o = {{0}}> "
+        "{ p = Mul(x, t) q = Mul(p, o) h = Cast<to = 10>(q) y = Cast<to = 1>(h) }"
+    )
+    ShapeInference(half).infer_model()
+    assert verify(exact, half, modes=("normal",)).ok is same
+
+
+@pytest.mark.parametrize(
+    ("in_half", "actual", "fix"),
+    [
+        (True, "nan", "compute in float32"),
+        (True, "inf", "compute in float32"),
+        (True, "2.0", "bisect"),
+        (False, "nan", "bisect"),
+    ],
+)
+def test_the_fix_of_an_overflow_in_16_bits_names_float32(
+    in_half: bool, actual: str, fix: str
+) -> None:
+    wrong = Comparison("y", "float32[1]", failed=1, elements=1, expected="0.0", actual=actual)
+    report = Report(("a", "b"), trials=[Trial({}, "far", 0, [wrong])], in_half=in_half)
+    with pytest.raises(Mismatch) as caught:
+        report.check()
+    assert fix in caught.value.fix

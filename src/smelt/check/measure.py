@@ -78,8 +78,8 @@ class Yardstick:
         """Return for each run how far the perturbed runs move each element of each output.
 
         A float moves by the larger of the element's largest movement and the median movement of its
-        output. Integers, booleans and strings get infinity (undetermined) where a perturbed run
-        changes them, else 0.
+        output, and at least by the step of float16 near zero if it is cast from float16. Integers,
+        booleans and strings get infinity (undetermined) where a perturbed run changes them, else 0.
         """
         results_by_run: list[list[list[np.ndarray]]] = [
             [[] for _ in outputs] for _, outputs in runs
@@ -100,10 +100,13 @@ class Yardstick:
                     if _shape(before) is not None and _shape(before) == _shape(after):
                         perturbed_outputs.append(np.asarray(after))
             del perturbed
+        steps = _steps_near_zero(self.model)
         return [
             [
-                _movement(output, perturbed_outputs)
-                for output, perturbed_outputs in zip(outputs, moved, strict=True)
+                _movement(output, perturbed_outputs, steps[index] if index < len(steps) else 0.0)
+                for index, (output, perturbed_outputs) in enumerate(
+                    zip(outputs, moved, strict=True)
+                )
             ]
             for (_, outputs), moved in zip(runs, results_by_run, strict=True)
         ]
@@ -183,11 +186,26 @@ def _shape(value: Value) -> tuple[int, ...] | None:
     return value.shape if isinstance(value, np.ndarray) else None
 
 
-def _movement(output: Value, perturbed_outputs: list[np.ndarray]) -> np.ndarray | None:
+def _steps_near_zero(model: ir.Model | None) -> list[float]:
+    """Return for each output 2**-24 if it is cast from float16, else 0.
+
+    Numbers of float16 are at least that far apart, so 1e-9 becomes 0. Perturbed runs do not show
+    it, because they move each number by a part of itself.
+    """
+    steps: list[float] = []
+    for output in model.graph.outputs if model is not None else ():
+        cast = output.producer()
+        source = cast.inputs[0] if cast is not None and cast.op_type == "Cast" else None
+        is_half = source is not None and source.dtype == ir.DataType.FLOAT16
+        steps.append(float(float_info(np.dtype(np.float16)).smallest_subnormal) * is_half)
+    return steps
+
+
+def _movement(output: Value, perturbed_outputs: list[np.ndarray], step: float) -> np.ndarray | None:
     """Return how far each element of ``output`` moved over the perturbed results.
 
-    For floats, the largest change, at least the median change of the output; for other types, inf
-    where an element changed. None if the output is not an array.
+    For floats, the largest change, at least the median change of the output and at least ``step``;
+    for other types, inf where an element changed. None if the output is not an array.
     """
     if not isinstance(output, np.ndarray):
         return None
@@ -203,7 +221,7 @@ def _movement(output: Value, perturbed_outputs: list[np.ndarray]) -> np.ndarray 
             moved = np.abs(after.astype(np.float64) - as_double)
             spread = np.fmax(spread, np.where(np.isfinite(moved), moved, 0.0))
     typical = np.median(spread[spread > 0]) if (spread > 0).any() else 0.0
-    return np.asarray(np.maximum(spread, typical))
+    return np.asarray(np.maximum(spread, max(typical, step)))
 
 
 def _jittered(value: Value, rng: np.random.Generator) -> Value:

@@ -52,7 +52,7 @@ class Report:
     """The result of ``verify``: differences of the interfaces, and the trials in order.
 
     ``approximation`` is the name of an intended approximation, such as 4-bit weights, for which any
-    error is allowed; else "".
+    error is allowed; else "". ``in_half``: the second side computes in float16 or bfloat16.
     """
 
     names: tuple[str, str]
@@ -60,6 +60,7 @@ class Report:
     trials: list[Trial] = field(default_factory=list)
     tolerance: str = ""
     approximation: str = ""
+    in_half: bool = False
 
     @property
     def ok(self) -> bool:
@@ -117,10 +118,23 @@ class Report:
             why=f"allowed: {self.tolerance}"
             if code == "E702"
             else "names, types, order and ranks of inputs and outputs must be equal",
-            fix="`smelt bisect` finds the rewrite at fault"
+            fix=self._fix_of_results()
             if code == "E702"
             else "compare models of one interface; `smelt diff` shows the difference",
         )
+
+    def _fix_of_results(self) -> str:
+        """Return what to do about different results: overflow in 16 bits is no fault of a rewrite.
+
+        A sum beyond 65504 is infinite in float16, and NaN after a Softmax or a difference.
+        """
+        failed = [item for trial in self.trials for item in trial.outputs if not item.ok]
+        if self.in_half and failed and all(map(_overflowed, failed)):
+            return (
+                "numbers overflow in 16 bits (beyond 65504 in float16): compare on inputs of yours"
+                " (--inputs data.npz), or compute in float32 (for coreml: --option precision=fp32)"
+            )
+        return "`smelt bisect` finds the rewrite at fault"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON data, with all trials and problems."""
@@ -193,3 +207,9 @@ def _row(item: Comparison, sizes: str, inputs: str) -> str:
     """Return one line of the table."""
     row = f"{item.name:<24} {sizes:<14} {inputs:<8} {item.error:>10.2g} {item.ulp:>10.2g}"
     return f"{row}  {_result(item)}"
+
+
+def _overflowed(comparison: Comparison) -> bool:
+    """True if the described element is infinite or NaN, and the expected one is a number."""
+    beyond = ("inf", "-inf", "nan")
+    return comparison.actual in beyond and comparison.expected not in beyond

@@ -76,6 +76,7 @@ def verify(
     yardstick = _yardstick(first, second, seed)
     margin = yardstick.margin if margin is None else margin
     report = Report(names, tolerance=str(tolerance or f"{margin:g} ulp, as measured"))
+    report.in_half = computes_in_half(second.model or second.compiled)
     approximation = "" if tolerance is not None else approximation_between(first, second)
     if approximation:
         tolerance, report.approximation = ANY, approximation
