@@ -63,3 +63,14 @@ def test_a_first_column_of_over_half_the_line_wraps_too():
     lines = layout.table(rows, ("pass", "rewrites", "rules"), limit=60).splitlines()
     assert max(map(len, lines)) <= 60
     assert "".join(line[:40].strip() for line in lines[1:]).startswith("raise-opset{to=23")
+
+
+def test_products_break_behind_a_factor_only_if_the_table_is_too_wide_otherwise():
+    rows = [("MatMul", "1024*batch*length", "2048*batch*length")]
+    whole, broken = (
+        "MatMul  1024*batch*length  2048*batch*length",
+        "MatMul  1024*batch*   2048*batch*",
+    )
+    assert layout.table(rows, limit=len(whole)) == whole
+    assert layout.table(rows, limit=34).splitlines() == [broken, "        length        length"]
+    assert "1024*batch*length" in layout.table(rows, limit=30)

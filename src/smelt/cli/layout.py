@@ -15,6 +15,12 @@ from smelt.cli.terminal import painted
 NARROW = 12
 """The least width of a column of text."""
 
+WORDS = r"[^\s,]*,|[^\s,]+"
+"""Pieces of a cell that must not break: words, split further behind commas."""
+
+FACTORS = r"[^\s,*]*[,*]|[^\s,*]+"
+"""The same for a table that is too wide otherwise: products are also split behind ``*``."""
+
 
 def width() -> int | None:
     """Return the width of a line; None if standard output is no terminal and COLUMNS is unset."""
@@ -31,19 +37,34 @@ def table(
 ) -> str:
     """Return rows as columns of text, numbers right-aligned, with lines of at most ``limit``.
 
-    ``limit`` defaults to the width of the terminal. Cells wrap behind spaces and commas, never
-    inside a word. The header is bold if ``stream`` (standard output) gets colours.
+    ``limit`` defaults to the width of the terminal. Cells wrap behind spaces and commas, and behind
+    ``*`` if the table would be too wide otherwise; never inside a word. The header is bold if
+    ``stream`` (standard output) gets colours.
     """
     lines = [header, *rows] if header else list(rows)
     if not lines:
         return ""
     widths = [max(len(str(line[i])) for line in lines) for i in range(len(lines[0]))]
-    floors = [max(_longest_piece(str(line[i])) for line in lines) for i in range(len(widths))]
-    widths = fitted(widths, limit or width(), floors)
-    texts = [_wrapped(line, widths) for line in lines]
+    pieces, widths = _breaks(lines, widths, limit or width())
+    texts = [_wrapped(line, widths, pieces) for line in lines]
     if header:
         texts[0] = [painted(text, "bold", stream or sys.stdout) for text in texts[0]]
     return "\n".join(text for part in texts for text in part)
+
+
+def _breaks(
+    lines: Sequence[tuple[Any, ...]], widths: list[int], total: int | None
+) -> tuple[str, list[int]]:
+    """Return ``WORDS`` and the fitted widths, or ``FACTORS`` and theirs if only these fit."""
+    layouts = []
+    for pieces in (WORDS, FACTORS):
+        floors = [
+            max(_longest_piece(str(line[i]), pieces) for line in lines) for i in range(len(widths))
+        ]
+        layouts.append((pieces, fitted(widths, total, floors)))
+        if total is None or sum(layouts[-1][1]) + 2 * (len(widths) - 1) <= total:
+            return layouts[-1]
+    return layouts[0]
 
 
 def printable(item: object) -> str:
@@ -83,10 +104,10 @@ def fitted(widths: list[int], total: int | None, floors: Sequence[int] = ()) -> 
     return widths
 
 
-def _wrapped(line: tuple[Any, ...], widths: list[int]) -> list[str]:
-    """Return the lines of text for one row, with cells wrapped to ``widths``."""
+def _wrapped(line: tuple[Any, ...], widths: list[int], pieces: str) -> list[str]:
+    """Return the lines of text for one row, with cells wrapped to ``widths`` between ``pieces``."""
     cells = [
-        _folded_cell(str(cell), size) if len(str(cell)) > size else [str(cell)]
+        _folded_cell(str(cell), size, pieces) if len(str(cell)) > size else [str(cell)]
         for cell, size in zip(line, widths, strict=True)
     ]
     numbers = [isinstance(cell, int | float) for cell in line]
@@ -101,23 +122,18 @@ def _wrapped(line: tuple[Any, ...], widths: list[int]) -> list[str]:
     return texts
 
 
-def _longest_piece(text: str) -> int:
-    """Return the length of the longest piece of ``text`` that is not broken."""
-    return max(map(len, _pieces(text)))
+def _longest_piece(text: str, pieces: str) -> int:
+    """Return the length of the longest match of ``pieces``, which is not broken."""
+    return max(map(len, re.findall(pieces, text)), default=0)
 
 
-def _pieces(text: str) -> list[str]:
-    """Split ``text`` into pieces that must not break: words, split further behind commas."""
-    return re.findall(r"[^\s,]*,|[^\s,]+", text) or [""]
+def _folded_cell(text: str, size: int, pieces: str) -> list[str]:
+    """Return ``text`` as lines of at most ``size`` characters, broken between ``pieces``.
 
-
-def _folded_cell(text: str, size: int) -> list[str]:
-    """Return ``text`` as lines of at most ``size`` characters, broken behind spaces and commas.
-
-    A longer piece without a space or comma has a line of its own.
+    A longer piece has a line of its own.
     """
     lines = [""]
-    for match in re.finditer(r"(\s*)([^\s,]*,|[^\s,]+)", text):
+    for match in re.finditer(rf"(\s*)({pieces})", text):
         space, piece = match.groups()
         if lines[-1] and len(lines[-1]) + len(space) + len(piece) > size:
             lines.append(piece)
