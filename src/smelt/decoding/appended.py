@@ -5,8 +5,10 @@
              Softmax(scores + bias) ─> w1, w2 ;  MatMul(w1, past_v) + MatMul(w2, v) ─> y
              outputs: k, v
 
-The past inputs become P,B,H,D, rows first. The first P rows of a buffer with room for more rows
-then are one block of memory, and a product reads them in place.
+``'`` is a transpose; w1 are the weights of the past rows, w2 those of the new ones. The output of
+the Concat would be a copy of the whole past for each token. Instead, ``State.append`` stores the
+new rows in a buffer with room for later ones. The past inputs become P,B,H,D, rows first, so that
+the first P rows of the buffer are one block of memory, which a product reads in place.
 """
 
 from __future__ import annotations
@@ -27,40 +29,42 @@ ROWS_FIRST = (2, 0, 1, 3)
 
 
 @dataclass(frozen=True)
-class _Step:
+class _CachedAttention:
     """An Attention with a past: its caches, its past inputs and present outputs, and its heads.
 
-    ``count`` heads of queries share ``groups`` heads of keys and values. ``size`` and
-    ``value_size`` are the columns of a head of keys and of values.
+    ``query_heads`` is a multiple of ``key_heads``, the number of heads of keys and of values; more
+    than one query head may share a key head. ``key_size`` and ``value_size`` are the columns of a
+    head.
     """
 
     node: ir.Node
     caches: tuple[Cache, Cache]
     pasts: tuple[ir.Value, ir.Value]
     presents: tuple[ir.Value, ir.Value]
-    count: int
-    groups: int
-    size: int
+    query_heads: int
+    key_heads: int
+    key_size: int
     value_size: int
 
 
 def append_in_place(model: ir.Model, ports: Ports) -> frozenset[str]:
-    """Return the past inputs that take rows first, and whose outputs are new rows now.
+    """Rewrite each Attention that grows a cache; return the names of the past inputs that changed.
 
-    Changes ``model``. A cache keeps its form if another operator reads it, or reads its output.
+    They now take rows first, and their outputs are the new rows alone. A cache keeps its form if
+    another operator reads it, or reads its output.
     """
     shapes = ShapeInference(model)
     caches = {cache.input: cache for cache in ports.caches if cache.kind == "grown"}
     appended: set[str] = set()
     for node in list(model.graph):
-        step = _step_of(node, caches)
-        if step is not None:
-            _append(model, step, shapes)
-            appended |= {cache.input for cache in step.caches}
+        attention = _cached_attention(node, caches)
+        if attention is not None:
+            _append(model, attention, shapes)
+            appended |= {cache.input for cache in attention.caches}
     return frozenset(appended)
 
 
-def _step_of(node: ir.Node, caches: Mapping[str, Cache]) -> _Step | None:
+def _cached_attention(node: ir.Node, caches: Mapping[str, Cache]) -> _CachedAttention | None:
     """Return ``node`` as an Attention with a past, None if the rewrite does not apply to it."""
     if (node.domain, node.op_type) != ("", "Attention") or len(node.outputs) < 3:
         return None
@@ -78,16 +82,22 @@ def _step_of(node: ir.Node, caches: Mapping[str, Cache]) -> _Step | None:
     found = [
         caches.get(past.name or "")
         for past, present in zip(pasts, presents, strict=True)
-        if _is_free(node, past, present, caches)
+        if _only_attention_uses(node, past, present, caches)
     ]
     heads = _heads(node, q, past_k, past_v)
     if len(found) < 2 or found[0] is None or found[1] is None or heads is None:
         return None
-    return _Step(node, (found[0], found[1]), pasts, presents, *heads)
+    return _CachedAttention(node, (found[0], found[1]), pasts, presents, *heads)
 
 
-def _is_free(node: ir.Node, past: ir.Value, present: ir.Value, caches: Mapping[str, Cache]) -> bool:
-    """True if ``past`` and ``present`` are one cache that nothing but ``node`` and Shape reads."""
+def _only_attention_uses(
+    node: ir.Node, past: ir.Value, present: ir.Value, caches: Mapping[str, Cache]
+) -> bool:
+    """True if ``past`` and ``present`` are one cache, and only the Attention ``node`` reads it.
+
+    Shape may read the past, too: it is computed from the transposed input then. Nothing may read
+    the present inside the model, because it will lack the past rows.
+    """
     cache = caches.get(past.name or "")
     if cache is None or cache.axis != 2 or cache.output != present.name:
         return False
@@ -99,36 +109,42 @@ def _is_free(node: ir.Node, past: ir.Value, present: ir.Value, caches: Mapping[s
 def _heads(
     node: ir.Node, q: ir.Value, past_k: ir.Value, past_v: ir.Value
 ) -> tuple[int, int, int, int] | None:
-    """Return the counts and sizes of ``_Step``; None if they are not known or do not divide."""
+    """Return the four fields of ``_CachedAttention`` for heads, in order.
+
+    None if one is not known, or key heads do not divide query heads.
+    """
     if q.shape is None or past_k.shape is None or past_v.shape is None:
         return None
-    count = node.attributes.get_int("q_num_heads", 0) or (len(q.shape) == 4 and q.shape[1])
-    groups, size, value_size = past_k.shape[1], past_k.shape[3], past_v.shape[3]
-    if not isinstance(count, int) or not isinstance(groups, int):
+    # Queries of rank 4 have an axis of heads; those of rank 3 need the attribute.
+    queries = node.attributes.get_int("q_num_heads", 0) or (len(q.shape) == 4 and q.shape[1])
+    keys, key_size, value_size = past_k.shape[1], past_k.shape[3], past_v.shape[3]
+    if not isinstance(queries, int) or not isinstance(keys, int):
         return None
-    if not isinstance(size, int) or not isinstance(value_size, int):
+    if not isinstance(key_size, int) or not isinstance(value_size, int):
         return None
-    return None if not groups or count % groups else (count, groups, size, value_size)
+    return None if not keys or queries % keys else (queries, keys, key_size, value_size)
 
 
-def _append(model: ir.Model, step: _Step, shapes: ShapeInference) -> None:
+def _append(model: ir.Model, attention: _CachedAttention, shapes: ShapeInference) -> None:
     """Replace the Attention of ``step``, its past inputs and its present outputs."""
-    node, b = step.node, Builder(model, model.graph, shapes, before=step.node)
+    node, b = attention.node, Builder(model, model.graph, shapes, before=attention.node)
     q, k, v = (
         _split(value, count, is_split=node.attributes.get_int("q_num_heads", 0) == 0, b=b)
         for value, count in zip(
-            first_inputs(node, 3), (step.count, step.groups, step.groups), strict=True
+            first_inputs(node, 3),
+            (attention.query_heads, attention.key_heads, attention.key_heads),
+            strict=True,
         )
     )
-    pasts = [_rows_first(past) for past in step.pasts]
+    pasts = [_rows_first(past) for past in attention.pasts]
     presents = [b.op("Transpose", value, perm=ROWS_FIRST) for value in (k, v)]
-    y = _attention(step, (q, k, v), (pasts[0], pasts[1]), b)
+    y = _attention(attention, (q, k, v), (pasts[0], pasts[1]), b)
     if "q_num_heads" in node.attributes:
         y = b.op("Transpose", y, perm=[0, 2, 1, 3])
-        y = b.op("Reshape", y, b.const_i64([0, 0, step.count * step.value_size]))
+        y = b.op("Reshape", y, b.const_i64([0, 0, attention.query_heads * attention.value_size]))
     node.outputs[0].replace_all_uses_with(y, replace_graph_outputs=True)
-    for index, cache in enumerate(step.caches):
-        past, present = step.pasts[index], step.presents[index]
+    for index, cache in enumerate(attention.caches):
+        past, present = attention.pasts[index], attention.presents[index]
         first = Builder(model, model.graph, shapes, before=model.graph[0])
         past.replace_all_uses_with(first.op("Transpose", pasts[index], perm=[1, 2, 0, 3]))
         present.replace_all_uses_with(presents[index], replace_graph_outputs=True)
@@ -139,7 +155,7 @@ def _append(model: ir.Model, step: _Step, shapes: ShapeInference) -> None:
 
 
 def _split(value: ir.Value | None, count: int, b: Builder, *, is_split: bool) -> ir.Value:
-    """Return ``value``, B,S,count*D or already B,count,S,D, as B,count,S,D."""
+    """Return ``value`` as B,count,S,D; it has that form if ``is_split``, else it is B,S,count*D."""
     assert value is not None
     if is_split:
         return value
@@ -155,30 +171,31 @@ def _rows_first(past: ir.Value) -> ir.Value:
 
 
 def _attention(
-    step: _Step,
+    attention: _CachedAttention,
     heads: tuple[ir.Value, ir.Value, ir.Value],
     pasts: tuple[ir.Value, ir.Value],
     b: Builder,
 ) -> ir.Value:
-    """Return the attention of queries to past and new rows, B,H,S,D.
+    """Return the attention of the queries to past and new rows, B,H,S,D for H query heads.
 
-    Queries of the heads that share keys become further rows of one matrix: B,G,H/G*S,D.
+    With G < H key heads, the queries of heads that share keys become rows of one matrix,
+    B,G,H/G*S,D, so that each key head is read once.
     """
     (q, k, v), (past_k, past_v) = heads, pasts
-    is_shared = step.count != step.groups
-    scale = step.node.attributes.get_float("scale", step.size**-0.5)
+    is_shared = attention.query_heads != attention.key_heads
+    scale = attention.node.attributes.get_float("scale", attention.key_size**-0.5)
     rows = b.op("Mul", q, b.const_like(scale, q))
     if is_shared:
-        rows = b.op("Reshape", rows, b.const_i64([0, step.groups, -1, step.size]))
+        rows = b.op("Reshape", rows, b.const_i64([0, attention.key_heads, -1, attention.key_size]))
     past_scores = b.op("MatMul", rows, b.op("Transpose", past_k, perm=[1, 2, 3, 0]))
     new_scores = b.op("MatMul", rows, b.op("Transpose", k, perm=[0, 1, 3, 2]))
     scores = b.op("Concat", past_scores, new_scores, axis=3)
     length = b.op("Shape", scores, start=3, end=4)
     if is_shared:
-        scores = b.op("Reshape", scores, _with_length(step.count, length, b))
-    weights = _weights(step.node, scores, b)
+        scores = b.op("Reshape", scores, _with_length(attention.query_heads, length, b))
+    weights = _weights(attention.node, scores, b)
     if is_shared:
-        weights = b.op("Reshape", weights, _with_length(step.groups, length, b))
+        weights = b.op("Reshape", weights, _with_length(attention.key_heads, length, b))
     past_count, axes = b.op("Shape", past_k, start=0, end=1), b.const_i64([3])
     past_weights = b.op("Slice", weights, b.const_i64([0]), past_count, axes)
     new_weights = b.op("Slice", weights, past_count, length, axes)
@@ -186,11 +203,11 @@ def _attention(
     y = b.op("Add", past_sum, b.op("MatMul", new_weights, v))
     if not is_shared:
         return y
-    return b.op("Reshape", y, b.const_i64([0, step.count, -1, step.value_size]))
+    return b.op("Reshape", y, b.const_i64([0, attention.query_heads, -1, attention.value_size]))
 
 
 def _with_length(heads: int, length: ir.Value, b: Builder) -> ir.Value:
-    """Return the shape B,heads,*,length of scores."""
+    """Return the shape ``0, heads, -1, length`` for a Reshape of scores: 0 keeps the batch."""
     return b.op("Concat", b.const_i64([0, heads, -1]), length, axis=0)
 
 

@@ -176,7 +176,11 @@ class Decoder:
             refuse_small_cache(self._room, width, count)
 
     def _compiled(self, batch: int) -> tuple[Program, Program]:
-        """Return the programs of a prompt and of one token, for ``batch`` sequences."""
+        """Return the programs of a prompt and of one token, for ``batch`` sequences.
+
+        They are one program if the step takes a fixed number of tokens, or has no caches and so
+        reads all tokens in each call.
+        """
         if batch not in self._programs:
             step = Program(self._step, batch, 1 if self._step.ports.caches else None, self._threads)
             if self._first is not None:
@@ -189,7 +193,11 @@ class Decoder:
         return self._programs[batch]
 
     def _read_prompt(self, tokens: Array, state: State) -> Array:
-        """Return float[B, V], the logits after the prompt ``tokens``, int64[B, S]."""
+        """Return float[B, V], the logits after the prompt ``tokens``, int64[B, S].
+
+        ``size`` tokens are read in a call: one if the step takes one, ``PROMPT_TOKENS`` of a step
+        with caches, else all. Both programs are compiled here for all lengths that will follow.
+        """
         prompt, step = self._compiled(len(tokens))
         width, last = tokens.shape[1], state.capacity - 1
         size = width
@@ -197,6 +205,7 @@ class Decoder:
             size = 1
         elif self._first is None and self._step.ports.caches:
             size = PROMPT_TOKENS
+        # Without caches, the same program reads the prompt and all new tokens later.
         longest = last if not self._step.ports.caches else min(size, width)
         prompt.compile_for(longest, state, [0, width - longest], self._constants)
         for begin in range(0, width, size):
@@ -206,7 +215,10 @@ class Decoder:
         return logits
 
     def _next(self, new: Array, seen: Array, state: State) -> Array:
-        """Return the logits after the tokens ``new``, int64[B, 1]; ``seen`` are all tokens."""
+        """Return the logits after the tokens ``new``, int64[B, 1]; ``seen`` are all tokens.
+
+        A step without caches reads all of ``seen`` again, from an empty state.
+        """
         _, step = self._compiled(len(new))
         if self._step.ports.caches:
             return step.run(new, state, self._constants)

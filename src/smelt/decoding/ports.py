@@ -74,9 +74,10 @@ class Ports:
 def ports_of(model: ir.Model, given: Collection[str] = (), carried: Collection[str] = ()) -> Ports:
     """Return the meaning of the inputs and outputs of ``model``.
 
-    ``given`` are the inputs that the caller gives; ``carried`` the outputs of another model, which
-    computes the first call and the pasts that ``model`` only reads. Raises UsageError E801 if
-    ``model`` is no decoder: it lacks tokens or logits, or has an input of unknown meaning.
+    ``given`` are the inputs that the caller gives. ``carried`` are the outputs of the model that
+    computes the prompt; they include pasts that ``model`` reads and does not return, such as the
+    keys of an encoder's states. Raises UsageError E801 if ``model`` is no decoder: it lacks tokens
+    or logits, or has an input of unknown meaning.
     """
     inputs = {value.name or "": value for value in model.graph.inputs}
     free = {name: value for name, value in inputs.items() if name not in given}
@@ -137,7 +138,7 @@ def _logits_of(outputs: Sequence[ir.Value]) -> str:
 
 
 def _find(inputs: Mapping[str, ir.Value], pattern: str, tokens: str) -> str | None:
-    """Return the first numeric input whose name has ``pattern``, None without one."""
+    """Return the first input of known shape whose name matches ``pattern``, but for ``tokens``."""
     for name, value in inputs.items():
         if name != tokens and re.search(pattern, name) and value.shape is not None:
             return name
@@ -147,7 +148,10 @@ def _find(inputs: Mapping[str, ir.Value], pattern: str, tokens: str) -> str | No
 def _caches_of(
     pasts: Sequence[ir.Value], presents: Sequence[ir.Value]
 ) -> tuple[tuple[Cache, ...], list[str]]:
-    """Return the caches, and the names of the inputs of ``pasts`` that belong to no output."""
+    """Return the caches, and the names of the inputs of ``pasts`` that belong to no output.
+
+    Names decide; the order does if no name fits and there are as many outputs as inputs.
+    """
     by_key = {name_key(value.name or ""): value for value in presents}
     named = {past.name: by_key.get(name_key(past.name or "")) for past in pasts}
     if not any(named.values()) and len(pasts) == len(presents):
@@ -164,7 +168,10 @@ def _caches_of(
 
 
 def name_key(name: str) -> str:
-    """Return what the names of a past input and of its output have in common."""
+    """Return what the names of a past input and of its output have in common.
+
+    ``past_key_values.0.key`` and ``present.0.key`` both give ``0key``.
+    """
     return re.sub(r"[^a-z0-9]+", "", _PAST_WORDS.sub("", name.lower()))
 
 

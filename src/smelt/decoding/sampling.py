@@ -100,8 +100,9 @@ class Sampler:
         tokens = tokens[np.argsort(-scores[tokens], kind="stable")]
         weights = np.exp((scores[tokens] - scores[tokens[0]]).astype(np.float64))
         weights /= weights.sum()
-        before = np.cumsum(weights) - weights
-        kept = (before < chosen.top_p) & (weights >= chosen.min_p * weights[0])
+        more_likely = np.cumsum(weights) - weights  # the probability of all tokens before each
+        kept = (more_likely < chosen.top_p) & (weights >= chosen.min_p * weights[0])
         weights = np.where(kept, weights, 0)
         place = np.searchsorted(np.cumsum(weights), self._random.random() * weights.sum(), "right")
+        # Rounding of the sums may place the draw behind the last token that is kept.
         return int(tokens[min(int(place), int(kept.nonzero()[0][-1]))])

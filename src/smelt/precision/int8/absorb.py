@@ -1,4 +1,11 @@
-"""Divide an activation by one number per channel, in the constants of its producer if possible."""
+"""Divide an activation by one number per channel, in the constants of its producer if possible.
+
+    before   x ─> LayerNormalization(gain, bias) ─> y ─> MatMul(w)
+    after    x ─> LayerNormalization(gain / s, bias / s) ─> y / s ─> MatMul(s * w)
+
+``scaling.py`` asks for it, so that large channels do not set the step of all others. All ``s`` are
+positive.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +25,7 @@ NORMS = frozenset({"LayerNormalization", "RMSNormalization"})
 
 
 class Constant(NamedTuple):
-    """An operand of ``node`` whose ``axis`` holds the channels; ``operand`` is its position."""
+    """A constant operand of ``node``, at position ``operand``; ``axis`` is that of the channels."""
 
     node: ir.Node
     operand: int
@@ -40,7 +47,7 @@ def divide_activation(model: ir.Model, products: Sequence[ir.Node], scale: np.nd
     source = products[0].inputs[0]
     assert source is not None
     divided = (1 / scale).astype(np.float32)
-    places = _absorbing(source, set(products), constants, len(scale))
+    places = _constants_of_value(source, set(products), constants, len(scale))
     for place in places or ():
         _multiply(b, constants, place, divided)
     if places is None:
@@ -71,12 +78,13 @@ def _array(node: ir.Node, index: int, constants: Constants) -> np.ndarray | None
     return array if array is not None and array.dtype == np.float32 else None
 
 
-def _absorbing(
+def _constants_of_value(
     value: ir.Value, readers: set[ir.Node], constants: Constants, count: int
 ) -> list[Constant] | None:
-    """Return the constants that scale the channels of ``value``, None if there are none.
+    """Return the constants to divide so that ``value`` is divided; None if there are none.
 
-    Only ``readers`` may read ``value``, all as their first operand; it has ``count`` channels.
+    The ``count`` channels of ``value`` are its last axis. Only ``readers`` may read it, all as
+    their first operand: others need the undivided value.
     """
     node = value.producer()
     alone = all(use.node in readers and use.idx == 0 for use in value.uses())
@@ -84,38 +92,45 @@ def _absorbing(
         return None
     if len(node.outputs) != 1 and any(each.uses() for each in node.outputs[1:]):
         return None
-    return _of_producer(node, constants, count)
+    return _constants_of_result(node, constants, count)
 
 
-def _of_producer(node: ir.Node, constants: Constants, count: int) -> list[Constant] | None:
-    """Return the constants of ``node``, or of what it reads, that scale its result's channels."""
+def _constants_of_result(node: ir.Node, constants: Constants, count: int) -> list[Constant] | None:
+    """Return the constants to divide so that the result of ``node`` is divided, None without.
+
+    They are operands of ``node``, or of the nodes before it. A norm has gain and bias; Relu passes
+    positive factors on; of a Mul, one operand is divided; of an Add with a constant, both.
+    """
     if node.op_type in NORMS:
-        rank = node.inputs[0].shape if node.inputs[0] is not None else None
+        shape = node.inputs[0].shape if node.inputs[0] is not None else None
         axis = node.attributes.get_int("axis", -1)
-        if axis != -1 and (rank is None or axis != len(rank) - 1):
-            return None
-        return _vectors(node, (1, 2), constants, count)
+        if axis != -1 and (shape is None or axis != len(shape) - 1):
+            return None  # a gain over several axes has no axis of channels alone
+        return _vector_operands(node, (1, 2), constants, count)
     if node.op_type == "Relu":
-        return _behind(node, 0, constants, count)
+        return _constants_of_operand(node, 0, constants, count)
     if node.op_type == "Mul":
         for index in (0, 1):
-            places = _vectors(node, (index,), constants, count)
-            places = places or _behind(node, index, constants, count)
+            places = _vector_operands(node, (index,), constants, count)
+            places = places or _constants_of_operand(node, index, constants, count)
             if places:
                 return places
         return None
     if node.op_type == "Add":
         for index in (0, 1):
-            places = _vectors(node, (index,), constants, count)
-            behind = _behind(node, 1 - index, constants, count) if places else None
-            if places and behind:
-                return [*places, *behind]
+            places = _vector_operands(node, (index,), constants, count)
+            others = _constants_of_operand(node, 1 - index, constants, count) if places else None
+            if places and others:
+                return [*places, *others]
         return None
-    return _of_product(node, constants, count)
+    return _constants_of_product(node, constants, count)
 
 
-def _of_product(node: ir.Node, constants: Constants, count: int) -> list[Constant] | None:
-    """Return the weight and the bias of a MatMul or Gemm, None for another node."""
+def _constants_of_product(node: ir.Node, constants: Constants, count: int) -> list[Constant] | None:
+    """Return the weight and the bias of a MatMul or Gemm, None for another node.
+
+    The weight must be read by this node alone, and a bias must be a vector of constants.
+    """
     if node.op_type not in ("MatMul", "Gemm"):
         return None
     weight = weight_of(node, constants)
@@ -126,14 +141,17 @@ def _of_product(node: ir.Node, constants: Constants, count: int) -> list[Constan
         return None
     if node.op_type == "MatMul" or optional_input(node, 2) is None:
         return [Constant(node, 1, weight.axis)]
-    bias = _vectors(node, (2,), constants, count)
+    bias = _vector_operands(node, (2,), constants, count)
     return bias and [*bias, Constant(node, 1, weight.axis)]
 
 
-def _vectors(
+def _vector_operands(
     node: ir.Node, indices: Sequence[int], constants: Constants, count: int
 ) -> list[Constant] | None:
-    """Return the operands at ``indices`` that are given, None unless all are ``count`` numbers."""
+    """Return the operands at ``indices`` that ``node`` has, if each is ``count`` constants.
+
+    None if one is another value, or none is there.
+    """
     found = []
     for index in indices:
         if optional_input(node, index) is None:
@@ -145,12 +163,17 @@ def _vectors(
     return found or None
 
 
-def _behind(node: ir.Node, index: int, constants: Constants, count: int) -> list[Constant] | None:
-    """Return the constants that scale the operand ``index``, which only ``node`` reads once."""
+def _constants_of_operand(
+    node: ir.Node, index: int, constants: Constants, count: int
+) -> list[Constant] | None:
+    """Return the constants to divide so that the operand ``index`` is divided, None without.
+
+    Only ``node`` may read the operand, and once.
+    """
     value = node.inputs[index]
     if value is None or len(list(value.uses())) != 1 or value.is_graph_output():
         return None
     producer = value.producer()
     if producer is None or producer.domain or producer.graph is not node.graph:
         return None
-    return _of_producer(producer, constants, count)
+    return _constants_of_result(producer, constants, count)

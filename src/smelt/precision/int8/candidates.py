@@ -94,6 +94,7 @@ def find_candidates(model: ir.Model, sizes: Mapping[str, int], *, static: bool) 
             continue
         source = node.inputs[0]
         assert source is not None
+        # A product without integer kernel shares no activation, so it is a candidate of its own.
         alone = node.op_type == "Gather" or not can_be_static(node)
         key = (alone, result_name(node) if alone else str(source.name))
         groups.setdefault(key, []).append(node)

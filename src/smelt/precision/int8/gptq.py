@@ -1,8 +1,10 @@
 """Round a weight to int4 row by row, and let later rows make up for the error of earlier ones.
 
-With rows ``X`` of the activation, the squared error of ``X @ w`` is a quadratic form of the error
-of ``w`` with the matrix ``H = X' X``. After a row of ``w`` is rounded, the best change of the rows
-that are not rounded yet follows from the Cholesky factor of the inverse of ``H`` (GPTQ).
+For rows ``X`` of the activation and an error ``e`` of ``w``, the squared error of ``X @ w`` is
+``e' H e`` with ``H = X' X``. ``U`` is the upper Cholesky factor of the inverse of ``H``. After row
+``i`` is rounded from ``w[i]`` to ``q[i]``, the best change of the later rows is (GPTQ):
+
+    w[i+1:] -= U[i, i+1:]' (w[i] - q[i]) / U[i, i]
 """
 
 from __future__ import annotations
@@ -16,18 +18,19 @@ DAMPING = 0.01
 """The part of the mean diagonal that is added to the diagonal of H, so that H has an inverse."""
 
 AT_ONCE = 128
-"""The rows after which the changes reach all later rows."""
+"""Rows that are rounded before their errors change all rows behind them, by one product."""
 
 
 def compensated_blocks(weight: np.ndarray, axis: int, block: int, rows: np.ndarray) -> Codes:
     """Return int4 codes of a matrix with a scale for ``block`` elements along ``axis``.
 
-    ``rows`` are rows of the activation, of the size of ``axis``. The scale of each block is that of
-    ``int4_blocks`` of the numbers that the block has once it is rounded.
+    ``rows``, [N, inner], are rows of the activation that the product sums over ``axis``. A block
+    gets its scale by ``int4_blocks`` when its first row is rounded, from the numbers that the
+    errors of earlier rows have left it.
     """
     work = np.ascontiguousarray(np.moveaxis(weight, axis, 0), np.float32).copy()
     inner = len(work)
-    factor = _factor(rows)
+    factor = _inverse_factor(rows)
     codes = np.empty(work.shape, np.float32)
     scales = np.empty((-(-inner // block), work.shape[1]), np.float32)
     for start in range(0, inner, AT_ONCE):
@@ -46,8 +49,11 @@ def compensated_blocks(weight: np.ndarray, axis: int, block: int, rows: np.ndarr
     return Codes(stored, np.ascontiguousarray(np.moveaxis(scales, 0, axis)), axis, block)
 
 
-def _factor(rows: np.ndarray) -> np.ndarray:
-    """Return the upper Cholesky factor of the inverse of ``rows' rows``, damped."""
+def _inverse_factor(rows: np.ndarray) -> np.ndarray:
+    """Return U, upper triangular, with ``U' U`` the inverse of ``rows' rows`` plus damping.
+
+    Without damping, channels that are always 0, or fewer rows than channels, leave no inverse.
+    """
     wide = rows.astype(np.float64)
     gram = wide.T @ wide
     mean = float(np.mean(np.diag(gram))) or 1.0

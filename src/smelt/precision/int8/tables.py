@@ -23,7 +23,10 @@ ROWS = {"bits": 4, "quantize_axis": 1, "gather_axis": 0}
 
 
 def has_whole_blocks(node: ir.Node, weight: Weight, block: int) -> bool:
-    """True if blocks fill the rows of the table that the Gather ``node`` reads at known ranks."""
+    """True if ``block`` divides the rows of the table that the Gather ``node`` reads.
+
+    ``unpacked_rows`` needs it, and the rank of the indices, too.
+    """
     indices, shape = node.inputs[1], weight.value.shape
     if not block or indices is None or indices.shape is None or shape is None:
         return False
