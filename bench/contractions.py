@@ -43,7 +43,7 @@ from bench.tensor_network_cases import (
 
 
 def arrays_of(case: Case) -> list[np.ndarray]:
-    """Numbers of a size that leaves sums near 1."""
+    """Return random arrays, divided by the fourth root of their size, so that sums stay near 1."""
     rng = np.random.default_rng(0)
     dtype, found = np.dtype(case.dtype), []
     for shape in case.shapes:
@@ -89,7 +89,10 @@ def _large_networks() -> Iterator[tuple[str, Case]]:
 
 
 def contenders(case: Case, engine: str) -> dict[str, Call]:
-    """Return what contracts a network, by name."""
+    """Return the calls that contract the network of ``case``, by the name of the package.
+
+    ``engine`` is that of ``smelt.compile_einsum``; torch and cotengra are there if installed.
+    """
     ours = smelt.compile_einsum(
         case.equation, case.shapes, case.dtype, engine=engine, memory_limit=case.limit
     )
@@ -120,11 +123,13 @@ def _tree(case: Case) -> Any:
 
 
 def _by_cotengra(case: Case) -> Call:
+    """Return the contraction by cotengra, slice by slice."""
     tree = _tree(case)
     return lambda *arrays: (np.asarray(tree.contract(arrays)),)
 
 
 def _by_quimb(case: Case) -> Call:
+    """Return the contraction of quimb's tensors by the tree of cotengra."""
     import quimb.tensor as qtn
 
     tree = _tree(case)
@@ -142,11 +147,13 @@ def _by_quimb(case: Case) -> Call:
 
 
 def _by_numpy(case: Case) -> Call:
+    """Return the contraction by opt_einsum with NumPy's products."""
     expression = opt_einsum.contract_expression(case.equation, *case.shapes, optimize="auto")
     return lambda *arrays: (np.asarray(expression(*arrays)),)
 
 
 def _by_torch(case: Case) -> Call:
+    """Return the contraction by opt_einsum with PyTorch's products, on one thread."""
     import torch
 
     torch.set_num_threads(1)
@@ -161,6 +168,8 @@ def _by_torch(case: Case) -> Call:
 
 
 def _by_jax(case: Case) -> Call:
+    """Return the contraction that XLA compiles from ``jnp.einsum``; 64-bit types need x64."""
+
     def contract(*arrays: jax.Array) -> jax.Array:
         return jnp.einsum(case.equation, *arrays, optimize="auto", precision="highest")
 
@@ -196,7 +205,10 @@ def checked(calls: dict[str, Call], arrays: Sequence[np.ndarray], name: str) -> 
 
 
 def summary(found: dict[str, dict[str, float]]) -> list[str]:
-    """How often smelt is the fastest, and the geometric mean of ratios by rival."""
+    """Return how often smelt is the fastest, and for each rival the geometric mean of the ratios.
+
+    ``found`` has the microseconds of each package, by network.
+    """
     lines = []
     if not found:
         return ["no network was measured"]

@@ -42,7 +42,11 @@ def sizes_of(model: ir.Model) -> list[str]:
 
 
 def largest_error(source: str | Path | ir.Model, precision: str, low: int, high: int) -> float:
-    """Return the largest error of the package at three sizes; NaN for NaN or infinity in one."""
+    """Return the largest error of the package of ``source`` at three sizes, as ``error_of`` counts.
+
+    Open sizes have the bounds ``low`` and ``high``; these and their mean are run. ``precision`` is
+    the option of the target, fp32 or fp16.
+    """
     model = smelt.load(source) if not isinstance(source, ir.Model) else source
     names = sizes_of(model)
     middle = (low + high) // 2
@@ -65,7 +69,11 @@ def largest_error(source: str | Path | ir.Model, precision: str, low: int, high:
 
 
 def error_of(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
-    """Return the largest error, relative to the largest finite element of an output."""
+    """Return the largest error, relative to the largest finite element of an output.
+
+    Equal infinities, and NaN in both, are no error. Infinite for another shape or for an infinity
+    in one alone; NaN for NaN in one alone.
+    """
     worst = 0.0
     for have, want in zip(found, map(as_package_array, expected), strict=True):
         if have.shape != want.shape:

@@ -1,4 +1,4 @@
-"""Models in int8 by smelt and by ONNX Runtime's tools: bytes, error, and time in turns.
+"""Models in int8 by smelt and by ONNX Runtime's tools: bytes, error, and interleaved times.
 
     python -m bench.precision_int8 MODEL DATA.npz [--seconds 2] [--activations auto]
 
@@ -49,7 +49,7 @@ STATIC: dict[str, dict[str, object]] = {
 
 
 class Reader(CalibrationDataReader):
-    """The calibration samples by input name."""
+    """Gives the calibration samples to ONNX Runtime's tools, one at a time, by input name."""
 
     def __init__(self, names: Sequence[str], samples: Sequence[Sample]) -> None:
         self.left = iter([dict(zip(names, sample, strict=True)) for sample in samples])
@@ -68,7 +68,9 @@ def by_tools(source: Path, target: Path, names: Sequence[str], data: Data, setti
 
 
 class Run:
-    """A model in ONNX Runtime on one thread, and its error against the reference."""
+    """A model in ONNX Runtime on one thread: its outputs on the samples held out, and ``best``, the
+    least seconds of a run of the first one.
+    """
 
     def __init__(self, path: Path, names: Sequence[str], data: Data) -> None:
         options = ort.SessionOptions()
