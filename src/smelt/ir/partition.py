@@ -56,7 +56,7 @@ def partition(
     nodes = [node for node in graph if not is_constant_node(node)]
     taken = {node for node in nodes if supports(node)}
     while True:
-        parts = _parts(nodes, taken)
+        parts = _nodes_by_level(nodes, taken)
         costly = [
             candidate
             for candidate in parts
@@ -105,7 +105,7 @@ def read_by(node: ir.Node) -> Iterable[ir.Value]:
     return (value for value in chain(node.inputs, captured) if value is not None)
 
 
-def _parts(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
+def _nodes_by_level(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
     """Return the nodes grouped by level, taken nodes before others on each level."""
     level: dict[ir.Node, int] = {}
     parts: dict[tuple[int, bool], Part] = {}

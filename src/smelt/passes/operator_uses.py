@@ -76,14 +76,14 @@ def _page(pass_: Pass) -> _Page:
             side = ""
             prose.append(line.strip())
             continue
-        for part_of, text in _parts(line, side):
+        for part_of, text in _pieces_with_side(line, side):
             side = part_of
             words[side].update(re.findall(r"\b[A-Z]\w+", text))
     mentioned = frozenset(_PROSE.findall(" ".join(prose)))
     return _Page(frozenset(words["before"]), frozenset(words["after"]), mentioned)
 
 
-def _parts(line: str, side: str) -> Iterator[tuple[str, str]]:
+def _pieces_with_side(line: str, side: str) -> Iterator[tuple[str, str]]:
     """Yield the pieces of one line of a picture, each with its side: "before" or "after".
 
     ``side`` is the side on which the line begins, "" if none.

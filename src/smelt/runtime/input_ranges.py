@@ -118,9 +118,9 @@ def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None
     if (node.op_type, index) in LENGTHS:
         operand, first = LENGTHS[node.op_type, index]
         time = node.attributes.get_int("layout", node.attributes.get_int("time_axis", first))
-        return 1, max(1, _along(node.inputs[operand], time, sizes))
+        return 1, max(1, _axis_size(node.inputs[operand], time, sizes))
     if (node.op_type, index) in SAMPLES:
-        return 0, max(0, _along(node.inputs[SAMPLES[node.op_type, index]], 0, sizes) - 1)
+        return 0, max(0, _axis_size(node.inputs[SAMPLES[node.op_type, index]], 0, sizes) - 1)
     if (node.op_type, index) not in INDEXED:
         return None
     table = node.inputs[0]
@@ -141,7 +141,7 @@ def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None
     return 0, max(0, min(dims, default=1) - 1)
 
 
-def _along(value: ir.Value | None, axis: int, sizes: Mapping[str, int]) -> int:
+def _axis_size(value: ir.Value | None, axis: int, sizes: Mapping[str, int]) -> int:
     """Return the size of ``axis``, 1 if it is unknown."""
     if value is None or value.shape is None or not -len(value.shape) <= axis < len(value.shape):
         return 1

@@ -40,7 +40,7 @@ def layered(sizes: Sequence[Point], edges: Sequence[Edge]) -> Layout:
     Each edge goes from a smaller index to a larger one, so the graph has no cycle. Takes quadratic
     time at worst: it is for pictures that people look at.
     """
-    rows = _rows(len(sizes), edges)
+    rows = _box_rows(len(sizes), edges)
     widths = [width for width, _ in sizes]
     items_of_edges, neighbors = _waypoints(rows, edges, widths)
     grid = _grid(rows)
@@ -64,7 +64,7 @@ def layered(sizes: Sequence[Point], edges: Sequence[Edge]) -> Layout:
     return Layout(centers, tuple(lines), width, height)
 
 
-def _rows(count: int, edges: Sequence[Edge]) -> list[int]:
+def _box_rows(count: int, edges: Sequence[Edge]) -> list[int]:
     """Return the row of each box: one more than the largest row of its predecessors."""
     rows = [0] * count
     for first, second in sorted(edges, key=lambda edge: edge[1]):

@@ -74,7 +74,7 @@ def _array_feature_extractor(context: ShapeInferenceContext, node: ir.Node) -> N
     context.set_shape_and_dtype(node.outputs[0], ir.Shape([*rows, count]), source.dtype)
 
 
-def _rows(node: ir.Node) -> int | ir.SymbolicDim | None:
+def _row_count(node: ir.Node) -> int | ir.SymbolicDim | None:
     """Return the number of rows: dim 0 of a matrix, 1 for a vector, else None."""
     source = node.inputs[0]
     if source is None or source.shape is None or len(source.shape) not in (1, 2):
@@ -84,7 +84,7 @@ def _rows(node: ir.Node) -> int | ir.SymbolicDim | None:
 
 def _regressor(context: ShapeInferenceContext, node: ir.Node) -> None:
     """Infer a regressor: one float per row and target."""
-    rows = _rows(node)
+    rows = _row_count(node)
     if rows is not None:
         name = "n_targets" if node.op_type == "TreeEnsembleRegressor" else "targets"
         targets = node.attributes.get_int(name, 1) if node.op_type != "SVMRegressor" else 1
@@ -93,7 +93,7 @@ def _regressor(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 def _classifier(context: ShapeInferenceContext, node: ir.Node) -> None:
     """Infer a classifier: one label per row, and one float per row and score."""
-    rows, scores = _rows(node), scores_of(node)
+    rows, scores = _row_count(node), scores_of(node)
     if rows is None or scores is None:
         return
     labels = STRING if node.attributes.get_strings("classlabels_strings", ()) else INT64

@@ -88,7 +88,7 @@ def _cut_dim(
         return library_size if cut is None else _known_rows(old_size, cut, library_size)
     if cut is None:
         return context.new_symbolic_dim() if isinstance(library_size, int) else library_size
-    size = None if _is_deep(old_size) else _rows(old_size, cut)
+    size = None if _is_deep(old_size) else _row_count(old_size, cut)
     size_or_symbol = (
         context.new_symbolic_dim()
         if isinstance(library_size, int) or cut.step < 0
@@ -126,7 +126,7 @@ def _constant_slice(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape |
         if isinstance(size, int):
             dims[axis] = len(rows_taken(size, cut))
             continue
-        rows = _rows(size, cut)
+        rows = _row_count(size, cut)
         if rows is None:
             return None
         is_new = rows is not size and not isinstance(rows, int) and _is_deep(size)
@@ -228,7 +228,7 @@ def _between_sizes(
     return {axis: size for axis, size in sizes.items() if size is not None}
 
 
-def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
+def _row_count(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
     """Return the number of rows that ``cut`` takes of a symbolic dim; None if it is not known."""
     rows = count_open_rows(str(dim), cut) if is_arithmetic(dim) else None
     if rows is None or rows == dim.value:

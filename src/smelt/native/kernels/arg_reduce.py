@@ -47,7 +47,7 @@ _PLACE = """static NO_INLINE ptrdiff_t NAME(const @t *x, ptrdiff_t n, @t top)
 
 
 @contextmanager
-def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, int]]:
+def _row_loops(cx: KernelContext, axis: int) -> Iterator[tuple[int, int]]:
     """Write loops over the rows along ``axis``; yield the length of a row and its stride.
 
     Element ``i`` of a row is at ``row + i * stride``.
@@ -118,7 +118,7 @@ def arg_reduce(cx: KernelContext) -> None:
     if surely_below(count, FEW):
         _emit_rows_together(cx, (1, count, outer), sign, last=last, row_stride=count)
         return
-    with _rows(cx, axis) as (_, stride):
+    with _row_loops(cx, axis) as (_, stride):
         _find(cx, count, stride, sign, last=last)
         cx.body.line(f"{output.name}[o * {inner} + k] = best;")
 
@@ -196,7 +196,7 @@ def _copy_strided_row(cx: KernelContext, width: int, row_stride: int) -> None:
 def hardmax(cx: KernelContext) -> None:
     """Write 1 at the first largest element of each row, 0 elsewhere."""
     output = cx.output()
-    with _rows(cx, cx.int("axis")) as (count, stride):
+    with _row_loops(cx, cx.int("axis")) as (count, stride):
         _find(cx, count, stride, ">", last=False)
         with cx.body.loop("i", count):
             cx.body.line(f"{output.name}[row + i * {stride}] = 0;")

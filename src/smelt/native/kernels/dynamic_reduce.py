@@ -52,7 +52,7 @@ def dynamic_reduce(cx: KernelContext) -> None:
     """
     source, axes, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, keep = len(source.shape), bool(cx.int("keepdims"))
-    kept = cx.call(*_kept(source.shape, axes.size, axes.type.name, cx.int("noop")))
+    kept = cx.call(*_kept_function(source.shape, axes.size, axes.type.name, cx.int("noop")))
     output_fits = cx.call(*_output_fits(kept, source.shape, output.shape, axes.type.name, keep))
     cx.require(output_fits, 1)
     body.line(f"ptrdiff_t kept[{max(rank, 1)}];")
@@ -97,7 +97,7 @@ def _algorithm(cx: KernelContext, read: Access, result: Access, *, keeps_last: b
     return Algorithm((Stage(to, tuple(kept_axes), value),))
 
 
-def _kept(shape: tuple[int, ...], axes: int, c_type: str, noop: int) -> tuple[str, str]:
+def _kept_function(shape: tuple[int, ...], axes: int, c_type: str, noop: int) -> tuple[str, str]:
     """Return name and text of a function of ``(axes, kept)`` that sets ``kept[d]`` for each dim.
 
     The function returns 0 for an axis out of range.

@@ -79,11 +79,11 @@ def _needs(instance: Instance) -> Needs:
     columns = instance.shape(input_positions(instance).w)[1]
     right = 0
     if is_computed(instance):
-        right = packed_bytes(instance, _vectors(_rows(instance), columns))
+        right = packed_bytes(instance, _vectors(_row_count(instance), columns))
     return Needs(workspace=_left_bytes(instance) + 4 * (columns + SPARE) + right)
 
 
-def _rows(instance: Instance) -> int:
+def _row_count(instance: Instance) -> int:
     """Return the number of rows of the left operand: all its dims but the last one."""
     return math.prod(instance.shape(0)[:-1])
 

@@ -60,7 +60,7 @@ def softmax(cx: KernelContext) -> None:
     exponentials, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
     rounded_share = rounded(cx, f"{cx.scratch(C_TYPES[ir.DataType.FLOAT])}[i] / all", 0, 512)
     body.line(last_declaration(zero, output.type.signed))
-    with _rows(cx) as row_bytes:
+    with _row_loop(cx) as row_bytes:
         total = f"{exponentials}({row_bytes}, {size}, {table.name}, scratch)"
         body.line(f"const float all = {total} * {scale};")
         body.line(f"ptrdiff_t i = {run}(scratch, {size}, all, last, (unsigned char *)to);")
@@ -76,13 +76,13 @@ def _emit_fixed(cx: KernelContext, size: int) -> None:
     table = cx.program.constants[cx.instruction.inputs[1]]
     function, arguments = fixed_softmax(cx, table, cx.float("y_scale"))
     zero, low = cx.int("y_zero"), -128 if output.type.signed else 0
-    with _rows(cx) as row_bytes:
+    with _row_loop(cx) as row_bytes:
         ends = f"{zero}, {low}, (unsigned char *)to"
         body.line(f"{function}({row_bytes}, {size}, {arguments}, {ends});")
 
 
 @contextmanager
-def _rows(cx: KernelContext) -> Iterator[str]:
+def _row_loop(cx: KernelContext) -> Iterator[str]:
     """Write a loop over rows ``from`` with results ``to``; yield the bytes that index the table."""
     source, output, body = cx.input(0), cx.output(), cx.body
     size = source.shape[-1]

@@ -54,7 +54,7 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
             body.line(f"{type_.name} sum[{rows}];")
             with body.loop("r", rows):
                 body.line(f"sum[r] = {start};")
-            with _along(cx, count), body.loop("r", rows):
+            with _axis_loop(cx, count), body.loop("r", rows):
                 body.line(f"const ptrdiff_t at = r * {count} + i;")
                 accumulation = f"sum[r] = {combine(op, type_, 'sum[r]', 'from[at]')};"
                 _emit_step(cx, accumulation, "to[at] = sum[r];")
@@ -88,7 +88,7 @@ def _emit_columns(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
 
 
 @contextmanager
-def _along(cx: KernelContext, count: int | str) -> Iterator[None]:
+def _axis_loop(cx: KernelContext, count: int | str) -> Iterator[None]:
     """Write a loop over the positions ``i`` of the axis, from the end if ``reverse``."""
     with cx.body.loop("j", count):
         cx.body.line(f"const ptrdiff_t i = {f'{count} - 1 - j' if cx.int('reverse') else 'j'};")
@@ -128,7 +128,7 @@ def dynamic_running(cx: KernelContext) -> None:
         body.line("inner *= d > a ? size[d] : 1;")
     with body.loop("o", "outer"), body.loop("k", "inner"):
         body.line(f"{type_.name} sum = {start};")
-        with _along(cx, "size[a]"):
+        with _axis_loop(cx, "size[a]"):
             body.line("const ptrdiff_t at = (o * size[a] + i) * inner + k;")
             accumulation = f"sum = {combine(op, type_, 'sum', f'{source.name}[at]')};"
             _emit_step(cx, accumulation, f"{output.name}[at] = sum;")

@@ -59,7 +59,7 @@ def _sort(cx: KernelContext, outer: int, inner: int) -> None:
     """Write the sort of each row."""
     source, values, indices, type_ = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     count, selected = source.shape[cx.int("axis")], values.shape[cx.int("axis")]
-    name = sort_row(cx, _before(cx, "a", "b"))
+    name = sort_row(cx, _is_first(cx, "a", "b"))
     scratch = cx.scratch(C_TYPES[ir.DataType.INT64])
     with cx.body.loops(("o", "j"), (outer, inner)):
         cx.body.line(f"const {type_.name} *const row = {source.name} + o * {count * inner} + j;")
@@ -106,12 +106,12 @@ def top_k(cx: KernelContext) -> None:
         with body.loop("i", count):
             body.line(f"const {type_.name} v = row[i * {inner}];")
             worst = f"best[{(selected - 1) * inner}]"
-            is_before = _before(cx, "v", f"row[{worst} * {inner}]")
+            is_before = _is_first(cx, "v", f"row[{worst} * {inner}]")
             body.line(f"if (found == {selected} && !({is_before}))")
             body.line("    continue;")
             body.line(f"ptrdiff_t at = found < {selected} ? found++ : {selected - 1};")
             previous = f"best[(at - 1) * {inner}]"
-            test = _before(cx, "v", f"row[{previous} * {inner}]")
+            test = _is_first(cx, "v", f"row[{previous} * {inner}]")
             with body.block(f"while (at > 0 && ({test}))"):
                 body.line(f"best[at * {inner}] = {previous};")
                 body.line("--at;")
@@ -155,11 +155,13 @@ def _select_adjacent(cx: KernelContext, count: int, selected: int) -> None:
             body.line("    continue;")
         with body.loop("i", "b + n", "b"):
             body.line(f"const {type_.name} v = row[i];")
-            body.line(f"if (found == {selected} && !({_before(cx, 'v', f'list[{selected - 1}]')}))")
+            body.line(
+                f"if (found == {selected} && !({_is_first(cx, 'v', f'list[{selected - 1}]')}))"
+            )
             body.line("    continue;")
             body.line(f"ptrdiff_t at = found < {selected} ? found++ : {selected - 1};")
             if isinstance(selected, int) and selected <= SHIFTED:
-                with body.block(f"while (at > 0 && ({_before(cx, 'v', 'list[at - 1]')}))"):
+                with body.block(f"while (at > 0 && ({_is_first(cx, 'v', 'list[at - 1]')}))"):
                     body.line("list[at] = list[at - 1];")
                     body.line("best[at] = best[at - 1];")
                     body.line("--at;")
@@ -184,7 +186,7 @@ def _make_room(cx: KernelContext) -> None:
     body.line("ptrdiff_t low = 0, high = at;")
     with body.block("while (low < high)"):
         body.line("const ptrdiff_t middle = (low + high) / 2;")
-        body.line(f"if ({_before(cx, 'v', 'list[middle]')})")
+        body.line(f"if ({_is_first(cx, 'v', 'list[middle]')})")
         body.line("    high = middle;")
         body.line("else")
         body.line("    low = middle + 1;")
@@ -193,7 +195,7 @@ def _make_room(cx: KernelContext) -> None:
     body.line("at = low;")
 
 
-def _before(cx: KernelContext, first: str, second: str) -> str:
+def _is_first(cx: KernelContext, first: str, second: str) -> str:
     """Return C that is true if ``first`` goes before ``second``, which has the smaller index."""
     if not cx.int("largest"):
         nan = (

@@ -92,7 +92,7 @@ class MicroKernel:
                 out.line(f"vec s{row}_{vector} = {self._first(row, vector)};")
                 for number in self._steps_with_own_sums():
                     out.line(f"vec {self._sum(row, vector, number)} = {{ 0 }};")
-            self._steps(out)
+            self._reduction_loop(out)
             self._store(out)
         return out.text()
 
@@ -112,7 +112,7 @@ class MicroKernel:
     def _first(self, row: int, vector: int) -> str:
         """Return the initial value of a sum, as C: a vector at ``start``, or zeros.
 
-        A start per row is added later, by ``_steps``.
+        A start per row is added later, by ``_reduction_loop``.
         """
         if self.start == "column":
             return f"*(const vec *)(start{_lanes(vector)})"
@@ -120,7 +120,7 @@ class MicroKernel:
             return f"*(const vec *)(start + {row * self.pitch}{_lanes(vector)})"
         return "{ 0 }"
 
-    def _steps(self, out: Writer) -> None:
+    def _reduction_loop(self, out: Writer) -> None:
         """Write the reduction loop, and add up the separate sums of its steps.
 
         ```
@@ -268,7 +268,7 @@ class MicroKernel:
         names = ["v0"]
         for number, operand in enumerate(self.epilogue.side_operands):
             at = " + ".join(
-                var if same(stride, 1) else f"{var} * {_text_of(number, var, stride)}"
+                var if same(stride, 1) else f"{var} * {_stride_text(number, var, stride)}"
                 for var, stride in (("m", operand.row), ("l", operand.column))
                 if not same(stride, 0)
             )
@@ -284,7 +284,7 @@ def _stride(number: int, variable: str) -> str:
     return f"r{number}_{variable}"
 
 
-def _text_of(number: int, variable: str, stride: Dim) -> str:
+def _stride_text(number: int, variable: str, stride: Dim) -> str:
     """Return a stride as C: ``8``, or, for a run-time size, its parameter ``r0_m``."""
     return _stride(number, variable) if isinstance(stride, Size) else str(stride)
 

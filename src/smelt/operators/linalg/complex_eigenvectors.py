@@ -49,8 +49,8 @@ def schur_steps(
     """Build real and imaginary part of the triangular form, then of the vectors."""
     batch = batched(m, re), batched(m, im)
     form, balance, scale = schur_form(m, *batch, precision, scaling=False)
-    matrix = [part * scale for part in _parts(m, form.matrix)]
-    basis = _parts(m, transposed(m, form.rows))
+    matrix = [part * scale for part in _real_and_imaginary(m, form.matrix)]
+    basis = _real_and_imaginary(m, transposed(m, form.rows))
     vectors = [balance.restored(m, part, left=False) * (scale / scale) for part in basis]
     return tuple(with_rank_of(m, inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
 
@@ -62,9 +62,9 @@ def complex_eig_steps(
     vectors."""
     batch = batched(m, re), batched(m, im)
     form, balance, scale = schur_form(m, *batch, precision, scaling=True)
-    basis = _parts(m, transposed(m, form.rows))
+    basis = _real_and_imaginary(m, transposed(m, form.rows))
     values, left, right = eigenvectors_of_triangular(
-        m, _parts(m, form.matrix), basis, balance, scale
+        m, _real_and_imaginary(m, form.matrix), basis, balance, scale
     )
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in values]
     vectors = [inner(m, part, -2, -1) for part in (*left, *right)]
@@ -221,7 +221,7 @@ def _reversed_row(m: Nodes, row: Tensor) -> Tensor:
     return m.op("Slice", row, ints(m, -1), ints(m, -LAST), ints(m, -1), ints(m, -1))
 
 
-def _parts(m: Nodes, a: Tensor) -> Pair:
+def _real_and_imaginary(m: Nodes, a: Tensor) -> Pair:
     """Return the real and imaginary parts of matrices ``[batch, 2, n, n]``."""
     re, im = m.ops("Split", a, outputs=2, axis=1, num_outputs=2)
     return m.op("Squeeze", re, ints(m, 1)), m.op("Squeeze", im, ints(m, 1))

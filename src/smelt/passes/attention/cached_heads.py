@@ -41,7 +41,10 @@ def cached_heads(m: Match, b: Builder) -> Replacement:
         return Miss("queries, keys or values are not split into heads before the attention")
     if not _merges_heads(node.outputs[0], one_position):
         return Miss("the heads of the result are not merged after the attention")
-    rows = [_rows(value, heads[i] * widths[i], one_position, b) for i, value in enumerate(operands)]
+    rows = [
+        _merged_heads(value, heads[i] * widths[i], one_position, b)
+        for i, value in enumerate(operands)
+    ]
     head_counts = [ir.AttrInt64("q_num_heads", heads[0]), ir.AttrInt64("kv_num_heads", heads[1])]
     inputs = [*rows, *node.inputs[3:]]
     attributes = [*node.attributes.values(), *head_counts]
@@ -64,7 +67,7 @@ def _splits_heads(value: ir.Value, one_position: bool) -> bool:
     return node is not None and (one_position or permutation(node) == _HEADS_AND_ROWS)
 
 
-def _rows(value: ir.Value, width: int, one_position: bool, b: Builder) -> ir.Value:
+def _merged_heads(value: ir.Value, width: int, one_position: bool, b: Builder) -> ir.Value:
     """Return the operand as B,S,H*D."""
     if one_position:
         return b.op("Reshape", value, b.const_i64([0, 1, width]))

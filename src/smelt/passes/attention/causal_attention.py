@@ -17,7 +17,7 @@ def causal(m: Match, b: Builder) -> Replacement:
     node, bias = m.root, m["bias"]
     if node.attributes.get_int("is_causal", 0) or bias.dtype != ir.DataType.FLOAT:
         return None
-    queries, keys = _rows(m["q"]), _rows(m["k"])
+    queries, keys = _sequence_length(m["q"]), _sequence_length(m["k"])
     if queries is None or keys is None or not same_dim(queries, keys):
         return Miss("queries and keys are not proved to be equally many")
     causal = is_causal(bias, queries, m.constants)  # fuse_attention needs 8
@@ -36,7 +36,7 @@ def causal(m: Match, b: Builder) -> Replacement:
     return b.add(ir.Node("", "Attention", [m["q"], m["k"], m["v"]], attributes))[0]
 
 
-def _rows(value: ir.Value) -> Dim | None:
+def _sequence_length(value: ir.Value) -> Dim | None:
     """Return S of B,H,S,D or B,S,H*D, the number of queries or keys; None for another rank."""
     if value.shape is None or len(value.shape) not in (3, 4):
         return None

@@ -98,13 +98,13 @@ def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:
     """
     if x.shape is None:
         return None
-    rows, sin_rows = _rows(x.shape, cos.shape), _rows(x.shape, sin.shape)
+    rows, sin_rows = _row_axis(x.shape, cos.shape), _row_axis(x.shape, sin.shape)
     if rows is None or rows != sin_rows or _is_shared(cos) != _is_shared(sin):
         return None
     return Angles(x, x.shape, cos, sin, rows)
 
 
-def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
+def _row_axis(x: ir.Shape, angles: ir.Shape | None) -> int | None:
     """Return the axis of x along which ``angles`` has its rows; None if its dims are not those of
     x.
     """

@@ -84,7 +84,7 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     if has_byte_kernel and min(len(lhs.shape), len(rhs.shape)) > 1:
         return b.cast(plan.build(b, "MatMulInteger", lhs, rhs), output)
     lhs, rhs = b.cast(lhs, product_dtype), b.cast(rhs, product_dtype)
-    result = _vector(b, lhs, rhs, parts) or _gemm(b, lhs, rhs, parts)
+    result = _vector_product(b, lhs, rhs, parts) or _gemm(b, lhs, rhs, parts)
     result = result or plan.build(b, "MatMul", lhs, rhs)
     return b.cast(result, output)
 
@@ -121,7 +121,10 @@ def _zeros(
 
 
 def _outer_product(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value:
-    """Return the product of all pairs by a broadcasting Mul; there are no contracting dims."""
+    """Return each element of ``lhs`` times each of ``rhs`` by a Mul that broadcasts.
+
+    There are no contracting dims, so a MatMul would sum over a dim of size 1.
+    """
     left = _transpose(b, lhs, (*parts.lhs_batch, *parts.lhs_free))
     right = _transpose(b, rhs, (*parts.rhs_batch, *parts.rhs_free))
     batch, rows, columns = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
@@ -132,8 +135,11 @@ def _outer_product(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> i
     return b.op("Mul", left, right)
 
 
-def _vector(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
-    """Return MatMul(rhs, lhs) for a vector rhs and a lhs summed over rows, to save a Transpose."""
+def _vector_product(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
+    """Return ``MatMul(rhs, lhs)`` if ``rhs`` is a vector and the sum is over the rows of ``lhs``.
+
+    It saves the Transpose of ``lhs``. None for other operands.
+    """
     if parts.lhs_batch or parts.rhs_free or parts.lhs_contracting != (0,):
         return None
     return b.op("MatMul", rhs, lhs) if len(parts.lhs_free) == 1 else None
@@ -208,7 +214,7 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
         return Plan(
             _merged_layout(left_perm, left, [*batch, *rows, contracting_count]),
             _merged_layout(right_perm, right, [*batch, contracting_count, *columns]),
-            _restored(result, [*batch, *rows, *columns]),
+            _split_layout(result, [*batch, *rows, *columns]),
         )
     except ValueError:
         return None
@@ -222,7 +228,7 @@ def _merged_layout(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[
         return Form(perm, unit_dims_of(dims, counts), "Squeeze")
 
 
-def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
+def _split_layout(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
     """Return the layout that splits dim ``i`` of the product into ``counts[i]`` of ``dims``."""
     try:
         return Form((), split_target(dims, counts))

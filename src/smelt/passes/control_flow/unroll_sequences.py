@@ -133,7 +133,7 @@ def _created_items(m: Match, producer: ir.Node | None) -> list[Item] | None:
         return []
     if producer.op_type == "SequenceConstruct" and len(producer.inputs) <= MOST_ITEMS:
         return [_item(value) for value in producer.inputs if value is not None]
-    return _parts(m, producer) if producer.op_type == "SplitToSequence" else None
+    return _split_items(m, producer) if producer.op_type == "SplitToSequence" else None
 
 
 def _changed_items(m: Match, node: ir.Node, items: list[Item]) -> list[Item] | None:
@@ -161,7 +161,7 @@ def _item(value: ir.Value) -> Item:
     return lambda _: value
 
 
-def _parts(m: Match, node: ir.Node) -> list[Item] | None:
+def _split_items(m: Match, node: ir.Node) -> list[Item] | None:
     """Return the parts that a SplitToSequence makes as items; None if their sizes are unknown."""
     data = node.inputs[0]
     if data is None or data.shape is None or not data.shape:

@@ -26,7 +26,7 @@ def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.
             return round_to(array.astype(np.float64) * factor, dtype)
     rounded = np.empty_like(array, dtype=dtype)
     with np.errstate(all="ignore"):
-        rows = _rows(array, factor)
+        rows = _as_matrices(array, factor)
         if rows is None:
             np.multiply(array, factor, out=rounded, dtype=np.float64, casting="same_kind")
             magnitudes = np.abs(rounded)
@@ -46,7 +46,7 @@ def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.
     return rounded if _keep_precision(exact, rounded[small]) else None
 
 
-def _rows(
+def _as_matrices(
     array: np.ndarray, factor: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
     """Return the memory order of the axes, and ``array`` and ``factor`` as matrices in that order.
@@ -77,8 +77,8 @@ def _rows(
 def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple[float, float]:
     """Fill ``out`` with ``source * factors`` and return the smallest and the largest magnitude.
 
-    All three are matrices as ``_rows`` makes them. The magnitudes tell whether a product overflows
-    or is subnormal; both are NaN if a product is NaN.
+    All three are matrices as ``_as_matrices`` makes them. The magnitudes tell whether a product
+    overflows or is subnormal; both are NaN if a product is NaN.
     """
     count, width = source.shape
     step = max(1, BLOCK // width)

@@ -33,18 +33,18 @@ def bytes_at_interface(
     """Give quantized inputs and outputs the integer types in which the model computes."""
     graph = cx.model.graph
     for value in list(graph.inputs):
-        if not rewriter.exhausted and _takes_bytes(graph, value, stats):
+        if not rewriter.exhausted and _make_input_integer(graph, value, stats):
             rewriter.count += 1
     for value in list(dict.fromkeys(graph.outputs)):
-        if not rewriter.exhausted and _returns_bytes(graph, value, stats):
+        if not rewriter.exhausted and _make_output_integer(graph, value, stats):
             rewriter.count += 1
     if stats.fired:
         cx.forget_index()
         cx.shapes.redeclare_interface()
 
 
-def _takes_bytes(graph: ir.Graph, value: ir.Value, stats: RuleStats) -> bool:
-    """Let an input hold what its QuantizeLinear computes; False if it stays as it is."""
+def _make_input_integer(graph: ir.Graph, value: ir.Value, stats: RuleStats) -> bool:
+    """Remove the QuantizeLinear of an input, which then takes integers; False if it stays float."""
     uses = list(value.uses())
     if len(uses) != 1 or value.is_graph_output() or value.is_initializer():  # needs 1, keeps 2
         return False
@@ -52,33 +52,33 @@ def _takes_bytes(graph: ir.Graph, value: ir.Value, stats: RuleStats) -> bool:
     if (node.domain, node.op_type, uses[0].idx) != ("", "QuantizeLinear", 0):
         return False
     result = node.outputs[0]
-    quantization, dtype = _step(result), result.dtype
+    quantization, dtype = _quantization(result), result.dtype
     if (
         quantization is None or dtype is None or result.is_graph_output() or node.graph is not graph
     ):  # keeps 3
         return False
-    _note(graph, value, dtype, quantization, stats)
-    value.type, value.doc_string = ir.TensorType(dtype), _meaning(quantization)
+    _record_change(graph, value, dtype, quantization, stats)
+    value.type, value.doc_string = ir.TensorType(dtype), _description(quantization)
     for use in list(result.uses()):
         use.node.replace_input_with(use.idx, value)
     graph.remove(node, safe=True)
     return True
 
 
-def _returns_bytes(graph: ir.Graph, value: ir.Value, stats: RuleStats) -> bool:
-    """Return the integers before the DequantizeLinear of an output; False if it stays."""
+def _make_output_integer(graph: ir.Graph, value: ir.Value, stats: RuleStats) -> bool:
+    """Make the operand of the DequantizeLinear of an output the output; False if it stays float."""
     node = value.producer()
     if node is None or (node.domain, node.op_type) != ("", "DequantizeLinear"):  # needs 1
         return False
     source = node.inputs[0]
     if source is None or source.is_graph_input() or source.is_graph_output():  # keeps 3
         return False
-    quantization = _step(source)
+    quantization = _quantization(source)
     producer = source.producer()
     if quantization is None or producer is None or producer.graph is not graph:
         return False
-    _note(graph, value, source.dtype, quantization, stats)
-    source.doc_string = _meaning(quantization)
+    _record_change(graph, value, source.dtype, quantization, stats)
+    source.doc_string = _description(quantization)
     source.name, value.name = value.name, source.name  # keeps 1
     for index, output in enumerate(graph.outputs):
         if output is value:
@@ -88,20 +88,23 @@ def _returns_bytes(graph: ir.Graph, value: ir.Value, stats: RuleStats) -> bool:
     return True
 
 
-def _step(value: ir.Value) -> Quantization | None:
-    """Return the one scale and zero point of ``value``, an 8- or 16-bit integer, else None."""
+def _quantization(value: ir.Value) -> Quantization | None:
+    """Return the scale and zero point of ``value`` if it has one pair, in 8 or 16 bits, else None.
+
+    A caller could not read integers with a pair for each channel by one formula.
+    """
     if value.dtype not in INTEGERS:  # needs 3
         return None
     found = quantization_of(value)
     return found if found is not None and len(found.scale) == 1 else None  # needs 2
 
 
-def _meaning(quantization: Quantization) -> str:
-    """Return the description of an input or output."""
+def _description(quantization: Quantization) -> str:
+    """Return the formula of an input's or output's numbers; the C header states it."""
     return f"q stands for (q - {quantization.zero_point[0]}) * {quantization.scale[0]:.9g}"
 
 
-def _note(
+def _record_change(
     graph: ir.Graph,
     value: ir.Value,
     dtype: ir.DataType | None,

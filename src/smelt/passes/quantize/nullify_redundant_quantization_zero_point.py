@@ -90,7 +90,7 @@ class _Nullifier:
         zero_points = q.zero_points(self.constants)
         if zero_points is None or q.zero_point is None or q.integer not in OTHER_SIGN:
             return False
-        return bool(np.all(zero_points == _middle_of(q.integer)))
+        return bool(np.all(zero_points == _middle_code(q.integer)))
 
     def drop(self, node: ir.Node, q: Quantization) -> None:
         """Replace ``node`` by one without a zero point of 0."""
@@ -115,7 +115,7 @@ class _Nullifier:
         if array is None or not scope.has_one_use(data):  # needs 2
             self.stats.miss(NAME, "the integers have other readers", node)
             return
-        moved = array.astype(np.int64) - _middle_of(q.integer)
+        moved = array.astype(np.int64) - _middle_code(q.integer)
         builder = self.rewriter.builder(node, [node], NAME)
         integers = builder.constant(moved.astype(OTHER_SIGN[q.integer].numpy()), data.name)
         new = builder.like(node, integers, node.inputs[1])
@@ -161,6 +161,6 @@ def _quantized(node: ir.Node, q: Quantization, middle: np.ndarray, builder: Buil
     return builder.add(ir.Node("", "QuantizeLinear", operands, attributes))[0]
 
 
-def _middle_of(dtype: ir.DataType) -> int:
+def _middle_code(dtype: ir.DataType) -> int:
     """Return the zero point of ``dtype`` that becomes 0 in the type of the other signedness."""
     return (-1 if dtype.is_signed() else 1) << (dtype.bitwidth - 1)

@@ -222,7 +222,7 @@ class GateReader:
         value, stored_transposed = matrix
         is_transposed, start = transposed != stored_transposed, 0
         weights: dict[ir.Value, Weight] = {}
-        for part in self._parts(operand):
+        for part in self._joined_operands(operand):
             width = _width(part)
             if width is None or part in weights:
                 return None
@@ -230,7 +230,7 @@ class GateReader:
             start += width
         return Gate(weights, biases)
 
-    def _parts(self, operand: ir.Value) -> list[ir.Value]:
+    def _joined_operands(self, operand: ir.Value) -> list[ir.Value]:
         """Return the operands that a Concat along the last axis joins, else ``operand`` alone."""
         joined = producer_of(operand, "Concat")
         rank = len(operand.shape or ())

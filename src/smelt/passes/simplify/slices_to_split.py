@@ -57,7 +57,7 @@ def _groups(cx: PassContext) -> Iterator[list[_Part]]:
     """Yield the parts of one value along one axis if they cover the axis from first to last row."""
     groups: dict[tuple[object, ...], list[_Part]] = {}
     for node in cx.index().nodes([("", "Slice")]):
-        x, part = node.inputs[0], _part(cx, node)
+        x, part = node.inputs[0], _as_part(cx, node)
         if part is not None:
             groups.setdefault((x, node.graph, part.axis), []).append(part)
     for parts in groups.values():
@@ -70,7 +70,7 @@ def _groups(cx: PassContext) -> Iterator[list[_Part]]:
             yield parts
 
 
-def _part(cx: PassContext, node: ir.Node) -> _Part | None:
+def _as_part(cx: PassContext, node: ir.Node) -> _Part | None:
     """Return the Slice ``node`` as a part.
 
     None if it cuts several axes, takes no rows or has a step other than 1. Also None for unknown

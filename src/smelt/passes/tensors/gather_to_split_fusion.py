@@ -80,7 +80,7 @@ def _stack(node: ir.Node, constants: Constants) -> _Stack | None:
     if len(axes) != 1:
         return None
     axis = axes.pop()
-    part = _part(node, axis)
+    part = _dims_of_part(node, axis)
     count = stacked.shape[axis]
     if part is None or not isinstance(count, int):  # needs 1
         return None
@@ -100,7 +100,7 @@ def _index(reader: ir.Node, stacked: ir.Value, constants: Constants) -> int | No
     return int(index) if index is not None and index.ndim == 0 else None
 
 
-def _part(node: ir.Node, axis: int) -> tuple[int, ...] | None:
+def _dims_of_part(node: ir.Node, axis: int) -> tuple[int, ...] | None:
     """Return the dims of one part if ``node`` splits only the dim at ``axis``, else None.
 
     Parts of several dims must be the last dims of the result.

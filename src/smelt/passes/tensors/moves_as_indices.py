@@ -156,7 +156,7 @@ def _transpose(
 def _slice(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants) -> Move | None:
     """Return the move of a Slice with constant cuts, else None."""
     cuts = cuts_of(node, constants)
-    rows = {axis: _rows(source, axis, cut) for axis, cut in (cuts or {}).items()}
+    rows = {axis: _rows_of_slice(source, axis, cut) for axis, cut in (cuts or {}).items()}
     if not rows or source.shape is None:
         return None
 
@@ -198,7 +198,7 @@ def _rotation(
     for piece in node.inputs:
         producer = producer_of(piece, "Slice", "Split")
         value = producer.inputs[0] if producer is not None else None
-        rows = _part(producer, piece, axis, constants)
+        rows = _rows_of_piece(producer, piece, axis, constants)
         if producer is None or value is None or rows is None or rotated not in (None, value):
             return None
         rotated = value
@@ -224,7 +224,7 @@ def _move_along(
     )
 
 
-def _part(
+def _rows_of_piece(
     producer: ir.Node | None, piece: ir.Value | None, axis: int | None, constants: Constants
 ) -> Sequence[int] | None:
     """Return the rows along ``axis`` of which ``producer``, a Slice or Split, makes ``piece``.
@@ -236,7 +236,11 @@ def _part(
         return None
     if producer.op_type == "Slice":
         cuts = cuts_of(producer, constants)
-        return _rows(source, axis, cuts[axis]) if cuts is not None and set(cuts) == {axis} else None
+        return (
+            _rows_of_slice(source, axis, cuts[axis])
+            if cuts is not None and set(cuts) == {axis}
+            else None
+        )
     rank = len(source.shape) if source.shape is not None else 0
     if not rank or producer.attributes.get_int("axis", 0) % rank != axis:
         return None
@@ -248,7 +252,7 @@ def _part(
     return range(sum(known_sizes[:-1]), sum(known_sizes))
 
 
-def _rows(source: ir.Value, axis: int, cut: tuple[int, int, int]) -> Sequence[int] | None:
+def _rows_of_slice(source: ir.Value, axis: int, cut: tuple[int, int, int]) -> Sequence[int] | None:
     """Return the rows that ``cut`` takes along ``axis`` of ``source``.
 
     None if the size of the axis is unknown.

@@ -56,7 +56,7 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
         if source is None or source[0] is not x:
             return None
         _, nodes, repeats = source
-        rows = _rows(nodes[-1], axis, size, constants)
+        rows = _taken_rows(nodes[-1], axis, size, constants)
         if rows is None or (repeats > 1 and len(rows) != 1):
             return "a piece is not a constant slice along the axis only"
         side = padding.before if index < middles[0] else padding.after
@@ -145,7 +145,7 @@ def _same_but_for_ones(a: Dims, b: Dims) -> bool:
     return len(left) == len(right) and all(map(same_dim, left, right))
 
 
-def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int] | None:
+def _taken_rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int] | None:
     """Return the rows that a Slice or Gather takes along ``axis``, in order.
 
     ``size`` is the number of rows. None for a cut of other axes, and for unknown indices.

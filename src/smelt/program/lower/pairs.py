@@ -86,7 +86,10 @@ def _signed(cx: ProgramBuilder, slot: int, signs: Signs) -> int:
 
 
 def product(cx: ProgramBuilder, a: int, b: int) -> tuple[int, int]:
-    """Return two addends of the elementwise product of ``a`` and ``b``, which broadcast."""
+    """Return two slots whose sum is the elementwise product of ``a`` and ``b``, which broadcast.
+
+    They are ``re(a) * b`` and ``im(a) * (i * b)``.
+    """
     return _times_component(cx, a, 0, b), _times_component(cx, a, 1, times_i(cx, b))
 
 

@@ -64,7 +64,7 @@ def _composed_and_source(
     """
     if instruction.op in _LAYOUT:
         composed = _composed(program, instruction, producers)
-        return composed, composed.inputs[0] if _does_nothing(program, composed) else None
+        return composed, composed.inputs[0] if _keeps_sizes(program, composed) else None
     if instruction.op == "Concat":
         return instruction, _joined_source(program, instruction, producers)
     return instruction, None
@@ -82,7 +82,7 @@ def _composed(
             perm = tuple(inner[dim] for dim in step.ints("perm"))
             step = replace(step, attributes={**step.attributes, "perm": perm})
         before = producers.get(step.inputs[0])
-    if step.op == "Transpose" and _moves_ones_only(program, step):
+    if step.op == "Transpose" and _keeps_long_dims_in_order(program, step):
         reshape = replace(step, op="Reshape", attributes={})
         return _composed(program, reshape, producers)
     return step
@@ -108,15 +108,18 @@ def _joined_source(
     return source if source >= 0 and program.slots[source].shape[axis] == end else None
 
 
-def _moves_ones_only(program: Program, step: Instruction) -> bool:
-    """True if the Transpose ``step`` moves only dims of size 1."""
+def _keeps_long_dims_in_order(program: Program, step: Instruction) -> bool:
+    """True if the Transpose ``step`` moves dims of size 1 alone, so that elements stay in place."""
     shape: tuple[Dim, ...] = program.slots[step.inputs[0]].shape
     other_dims = [dim for dim in step.ints("perm") if not _equal(shape[dim], 1)]
     return other_dims == sorted(other_dims)
 
 
-def _does_nothing(program: Program, step: Instruction) -> bool:
-    """True if ``step`` is a Reshape to the same sizes, also one that replaced a Transpose."""
+def _keeps_sizes(program: Program, step: Instruction) -> bool:
+    """True if ``step`` is a Reshape to the sizes of its operand, which it then need not write.
+
+    It may be a Transpose that became a Reshape in ``_composed``.
+    """
     before, after = (program.slots[slot].shape for slot in (step.inputs[0], step.outputs[0]))
     if step.op != "Reshape" or len(before) != len(after):
         return False

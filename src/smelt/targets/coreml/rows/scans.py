@@ -113,7 +113,11 @@ def _while_scan(
 
 
 def _zeros(c: Call, value: ir.Value, count: Val, length: int | None) -> Val:
-    """Return zeros for ``count`` rows like ``value``, a result of each round."""
+    """Return zeros for ``count`` rows like ``value``, a result of each round.
+
+    ``length`` is ``count`` as a number, None if it is open. Raises Refused for bools, which scatter
+    of MIL lacks, and for sizes that only the body computes.
+    """
     kind, dims = c.element(value), c.dims(value)
     if kind == Element.BOOL:
         raise Refused("the result of a round is bool, and the rounds are many", "cast it to int32")
@@ -137,7 +141,10 @@ def _size_outside(c: Call, size: int | ir.SymbolicDim) -> int | Val:
 
 
 def _row(c: Call, source: Val, number: Val, axis: int) -> Val:
-    """Return row ``number`` of ``source`` along ``axis``."""
+    """Return row ``number`` of ``source`` along ``axis``, without that axis.
+
+    Bools are gathered as int32: gather of MIL has none.
+    """
     dims = (*source.dims[:axis], *source.dims[axis + 1 :])
     more: dict[str, Any] = {"validate_indices": False} if c.w.ios >= 17 else {}
     numbers = c.cast(source, Element.INT32) if source.element == Element.BOOL else source
