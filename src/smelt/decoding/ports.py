@@ -113,7 +113,10 @@ def _tokens_of(inputs: Mapping[str, ir.Value]) -> str:
     ]
     named = [name for name in _TOKENS if name in integers]
     if not named and len(integers) != 1:
-        why = f"integers of rank 2: {listed(integers, 4)}" if integers else "it has no int64[B,S]"
+        if not integers:
+            why = "none of its inputs holds token numbers, int64[B,S] or int32[B,S]"
+            raise _refused(why, "export the model with its embedding, so that it takes input_ids")
+        why = f"any of these inputs may be the tokens: {listed(integers, 4)}"
         raise _refused(why, "call the input of tokens input_ids")
     return (named or integers)[0]
 
@@ -133,7 +136,9 @@ def _logits_of(outputs: Sequence[ir.Value]) -> str:
     ]
     named = [name for name in ranked if re.search(r"logits|scores", name)]
     if not ranked:
-        raise _refused("it has no output float[B,S,V]", "export the model with its logits")
+        raise _refused(
+            "none of its outputs holds logits, float[B,S,V]", "export the model with its logits"
+        )
     return (named or ranked)[0]
 
 
