@@ -58,7 +58,7 @@ def test_an_input_of_the_caller_is_no_past():
     [
         ("float[B,S] x", "float[B,S,9] y", "int64"),
         ("int64[B,S] a, int64[B,S] b", "float[B,S,9] y", "may be the tokens"),
-        ("int64[B,S] x", "float[B,S] y", "no output"),
+        ("int64[B,S] x", "float[B,S] y", "none of its outputs"),
         ("int64[B,S] x, float[B,P] h", "float[B,S,9] y, double[B,P] nh", "nothing gives"),
     ],
 )
