@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 from smelt.native.kernels import kernel_of
 from smelt.native.work import macs
@@ -54,7 +55,8 @@ def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
     """Return the number of shards of an instruction: ``parts``, or 1 if it is too small to be
     split.
 
-    It is also 1 for run-time sizes, because the work is unknown.
+    It is also 1 for run-time sizes, because the work is unknown, but for products with packed
+    weights, whose size is the least work.
     """
     kernel = kernel_of(instruction.op)
     if (
@@ -66,7 +68,9 @@ def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
         return 1
     slots = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
     if any(isinstance(dim, Size) for slot in slots for dim in program.slots[slot].shape):
-        return 1
+        sizes = (instruction.attributes.get(name) for name in ("N", "K"))
+        work = prod(size for size in sizes if isinstance(size, int))
+        return parts if instruction.op == "MatMulNBits" and work >= FEWEST_MACS else 1
     bytes_moved = sum(program.slots[slot].nbytes for slot in slots - program.constants.keys())
     products = macs(program, instruction)
     is_worth = products >= FEWEST_MACS if products else bytes_moved >= FEWEST_BYTES

@@ -110,7 +110,7 @@ def test_a_bias_is_an_operand_and_the_weight_is_gone() -> None:
     assert [value.name if value else None for value in node.inputs] == [
         *("x", "w_codes", cast.outputs[0].name, "w_zeros", None, "b")
     ]
-    assert set(artifact.model.graph.initializers) == {"w_codes", "w_scales", "w_zeros", "b"}
+    assert set(artifact.model.graph.initializers) == {"w_codes", "w_scales_0", "w_zeros", "b"}
 
 
 LEFT = {
