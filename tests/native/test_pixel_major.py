@@ -115,13 +115,25 @@ PRODUCTS = {
     (f"{m}x{k}x{n}", kind, zero): (m, k, n, kind, zero)
     for m, k, n in ((7, 40, 21), (1, 33, 40), (1, 5, 3), (13, 5, 1), (2, 1001, 17), (5, 7, 6))
     for kind, zero in (("int8", 0), ("uint8", 127), ("uint8", 3))
+} | {
+    (f"1x{k}x{n}", kind, zero): (1, k, n, kind, zero)
+    for k, n, kind, zero in ((34, 40, "int8", 0), (1001, 8, "int8", 0), (30, 9, "uint8", 128))
 }
+
+
+def values_of(key: tuple[str, str, int]) -> dict[str, np.ndarray]:
+    """The constants of a product; at odd depths and unsigned, no weight is below -127."""
+    _, k, n, kind, zero = PRODUCTS[key]
+    found = dot.case_values(k, n, kind, zero)
+    if k % 2 or kind == "uint8":
+        found["b"] = np.maximum(found["b"], np.iinfo(kind).min + 1)
+    return found
 
 
 def product_of(key: tuple[str, str, int]) -> tuple[np.ndarray, np.ndarray]:
     """The left operand of a product, and its result."""
-    m, k, n, kind, zero = PRODUCTS[key]
-    v, limits = dot.case_values(k, n, kind, zero), np.iinfo(kind)
+    m, k, _, kind, zero = PRODUCTS[key]
+    v, limits = values_of(key), np.iinfo(kind)
     a = np.random.default_rng(0).integers(limits.min, limits.max + 1, (m, k)).astype(kind)
     sums = (a.astype(int) - int(v["az"])) @ (v["b"].astype(int) - zero)
     return a, requantized(sums, factors(v["as"], v["bs"], v["ys"]), v["yz"], v["yz"].dtype)
@@ -130,10 +142,7 @@ def product_of(key: tuple[str, str, int]) -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def products() -> Library:
     graphs = {str(key): dot.graph(m, k, n, kind) for key, (m, k, n, kind, _) in PRODUCTS.items()}
-    values = {
-        str(key): dot.case_values(k, n, kind, zero)
-        for key, (_, k, n, kind, zero) in PRODUCTS.items()
-    }
+    values = {str(key): values_of(key) for key in PRODUCTS}
     graphs["sums"] = (
         "g (uint8[3,9,5] a, int8[5,7] b, uint8 z) => (int32[3,9,7] y) "
         "{ y = MatMulInteger(a, b, z) }"
@@ -165,6 +174,19 @@ def test_weights_stay_bytes_and_one_row_needs_no_memory(products: Library) -> No
     assert facts["weights_bytes"] < 1.02 * case.values["w"].size
     row = products.models[str(("1x33x40", "int8", 0))].artifact.plan.facts
     assert row["arena_bytes"] == 0
+
+
+def test_rows_whose_sums_or_weights_are_too_large_for_two_columns_a_word_are_widened(
+    products: Library,
+) -> None:
+    widened = {
+        key: products.models[str(key)].artifact.plan.facts["arena_bytes"] > 0
+        for key, (m, *_) in PRODUCTS.items()
+        if m == 1
+    }
+    too_large = {key for key in widened if key[0] in ("1x34x40", "1x1001x8")}  # -128, 1001 rows
+    as_int16 = {key for key in widened if key[2] == 3} | {("1x33x40", "uint8", 127)}
+    assert {key for key, is_widened in widened.items() if is_widened} == too_large | as_int16
 
 
 @pytest.mark.slow

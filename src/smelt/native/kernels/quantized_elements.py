@@ -58,7 +58,8 @@ def add_or_multiply(cx: KernelContext) -> None:
     emit_text = _sum if cx.instruction.op == ADD else _product
     text = emit_text(scales, zeros)  # FLOAT is the conversion to float, of a vector or an element
     scalar = text.replace("FLOAT", "(float)")
-    value = saturated(cx, scalar, "0", output.type)
+    largest = _largest(cx.instruction.op, scales, zeros)
+    value = saturated(cx, scalar, "0", output.type, largest)
     sizes = [_repeated_size(operand.shape, output.shape) for operand in (left, right)]
     repeated_sizes = [size for size in sizes if size is not None]
     if len(repeated_sizes) == 2 and 0 in repeated_sizes:
@@ -123,6 +124,13 @@ def _product(scales: list[np.float32], zeros: list[int]) -> str:
     factor = scales[0] * scales[1] / scales[2]
     product = f"({{0}} - {_int(zeros[0])}) * ({{1}} - {_int(zeros[1])})"
     return f"FLOAT({product}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
+
+
+def _largest(op: str, scales: list[np.float32], zeros: list[int]) -> float:
+    """Return a limit of the absolute value of a sum or product of bytes, in steps of the result."""
+    first, second = (255 * float(scale) for scale in scales[:2])
+    total = first + second if op == ADD else first * second
+    return total / float(scales[2]) + abs(zeros[2])
 
 
 def _fixed_point(cx: KernelContext) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.types import CType
 
@@ -61,8 +63,40 @@ static inline TYPE byte_TYPE(float v, int32_t zero)
 rounded v, and for larger, infinite and undefined v they saturate to the same byte as elsewhere."""
 
 
-def saturated(cx: KernelContext, value: str, zero: str, type_: CType) -> str:
-    """Return the C of ``value``, a float, rounded and plus ``zero``, saturated to ``type_``."""
+BOUNDED_BYTE = """#if defined(__ARM_FEATURE_DSP) && defined(__ARM_FEATURE_SAT) && \\
+    defined(__ARM_PCS_VFP) && defined(__GNUC__) && !defined(__FAST_MATH__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion" /* in the macros of the compiler's header */
+static inline TYPE bounded_TYPE(float v)
+{
+    int32_t bits;
+    __asm__("" : "+t"(v)); /* the value is rounded before it is added */
+    v += 12582912.0f;
+    memcpy(&bits, &v, sizeof bits);
+    return (TYPE)SATURATE(bits - 0x4B400000, 8);
+}
+#pragma GCC diagnostic pop
+#else
+static inline TYPE bounded_TYPE(float v)
+{
+    return byte_TYPE(v, 0);
+}
+#endif
+"""
+"""C that rounds a float below ``EXACT`` to a byte. The bits of 1.5 * 2**23 + v are those of that
+number plus the rounded v."""
+
+EXACT = 2**22
+"""Floats below this are rounded to a whole number by adding 1.5 * 2**23."""
+
+
+def saturated(
+    cx: KernelContext, value: str, zero: str, type_: CType, largest: float = math.inf
+) -> str:
+    """Return the C of ``value``, a float, rounded and plus ``zero``, saturated to ``type_``.
+
+    ``largest`` is a limit of absolute values. Below ``EXACT``, bytes take fewer instructions.
+    """
     bits = 8 * type_.size
     low = -(1 << bits - 1) if type_.signed else 0
     name, limit = type_.name, 1 << bits + 1
@@ -70,12 +104,15 @@ def saturated(cx: KernelContext, value: str, zero: str, type_: CType) -> str:
     def function(text: str) -> str:
         """Return the C ``text`` for the type."""
         ends = text.replace("LOW", str(low)).replace("HIGH", str(low + (1 << bits) - 1))
-        return ends.replace("TYPE", name)
+        saturate = "__ssat" if type_.signed else "(int32_t)__usat"
+        return ends.replace("TYPE", name).replace("SATURATE", saturate)
 
     if bits > 8:
         within = cx.call(f"within_{name}", function(WITHIN))
         return f"{within}({rounded(cx, value, -limit, limit)} + {zero})"
     cx.call("rounded", ROUNDED)
-    saturate = "__ssat" if type_.signed else "(int32_t)__usat"
-    byte = cx.call(f"byte_{name}", function(BYTE).replace("SATURATE", saturate))
+    byte = cx.call(f"byte_{name}", function(BYTE))
+    if largest < EXACT - 1 and zero == "0":
+        bounded = cx.call(f"bounded_{name}", function(BOUNDED_BYTE))
+        return f"{bounded}({value})"
     return f"{byte}({value}, {zero})"

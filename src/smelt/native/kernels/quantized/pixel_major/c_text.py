@@ -19,13 +19,13 @@ def _text(name: str) -> str:
 def header(cx: KernelContext, name: str, **words: str) -> None:
     """Add the file ``name`` to the library, with ``words`` in place of their names in capitals.
 
-    ``NAME`` distinguishes the functions of one file with different words.
+    ``NAME`` and ``REST`` distinguish the functions of one file with different words.
     """
     text = _text(name)
     for word, value in words.items():
         text = re.sub(rf"(?<![A-Z]){word}(?![A-Z])", value, text)
-    suffix = words.get("NAME", words.get("BYTE", ""))
-    cx.call(f"{name}_{suffix}" if suffix else name, text)
+    suffixes = (words.get("NAME", words.get("BYTE")), words.get("REST"))
+    cx.call("_".join((name, *filter(None, suffixes))), text)
 
 
 def declare_pairs(cx: KernelContext) -> None:

@@ -11,7 +11,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.epilogue import epilogue_minus_zero_point
 from smelt.native.kernels.quantized.operands import is_zero_computed, zero_text
 from smelt.native.kernels.quantized.pixel_major.c_text import header
-from smelt.native.kernels.quantized.pixel_major.ending import Ending, declare_ending
+from smelt.native.kernels.quantized.pixel_major.ending import Ending, declare_ending, row_function
 from smelt.native.kernels.quantized.pixel_major.layout import Layout
 from smelt.native.kernels.quantized.pixel_major.weights import (
     TOGETHER,
@@ -38,7 +38,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
         for (ptrdiff_t o = 0; o < 16; o += 4) {
             ... widen the weights
             for (ptrdiff_t r = 0; r < rows; ++r)
-                row_by_four_byte_int8(band + r * 544, 32, 16, starts, 3, 24, ...);
+                row_by_four_byte_int8_0(band + r * 544, 32, 16, starts, 3, 24, ...);
     ```
     """
     layout, body = Layout.of(window, weights), cx.body
@@ -149,10 +149,8 @@ def _emit_rows(
     """Write the calls that compute a block of ``filters`` at all pixels of the band."""
     body, window, channels = cx.body, layout.window, layout.channels
     band, weights, starts = names
-    kind = "four" if filters == TOGETHER else "one"
-    header(cx, f"row_{kind}", NAME=ending.name, RESULT=ending.result)
+    function = row_function(cx, ending, filters, layout.pairs)
     group_filters = int(layout.weights.shape[1])
-    function = f"row_by_{kind}_{ending.name}"
     ends = f"{layout.pairs}, {weights}, &end, g * {group_filters} + o, out + o * {window.pixels}"
     (_, _, width), (_, stride_h, stride_w) = window.output, window.strides
     if window.pointwise or layout.is_gathered:

@@ -16,12 +16,14 @@ from smelt.native.kernels.quantized.operands import (
     weights_minus_zero_point,
 )
 from smelt.native.kernels.quantized.pixel_major.c_text import header
-from smelt.native.kernels.quantized.pixel_major.ending import Ending, declare_ending
+from smelt.native.kernels.quantized.pixel_major.ending import Ending, declare_ending, row_function
 from smelt.native.kernels.quantized.pixel_major.weights import (
     TOGETHER,
     block_size,
     blocks_of,
     constant_pairs,
+    fits_two_columns_a_word,
+    two_columns_a_word,
 )
 from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.types import C_TYPES
@@ -53,20 +55,20 @@ def _pitch(instance: Instance) -> int:
     return _depth(instance) + _depth(instance) % 2
 
 
-def _is_vector(instance: Instance, is_int8: bool) -> bool:
-    """True if there is one row, which is read in place."""
+def _is_vector(instance: Instance, weights: np.ndarray) -> bool:
+    """True if there is one row, which is read in place, and its sums are small enough."""
     rows = _rows(instance)
-    return is_int8 and not isinstance(rows, Size) and rows == 1
+    return not isinstance(rows, Size) and rows == 1 and fits_two_columns_a_word(weights.T)
 
 
 def scratch_bytes(instance: Instance) -> int:
     """Return the size of the scratch space: rows of the left side, a block of weights, sums."""
     columns = instance.shape(input_positions(instance).w)[1]
-    is_int8 = weights_minus_zero_point(instance, 1).dtype == np.int8
+    weights = weights_minus_zero_point(instance, 1)
     sums = 4 * columns if is_zero_computed(instance) else 0
-    if _is_vector(instance, is_int8):
+    if _is_vector(instance, weights):
         return sums
-    return _sums_offset(instance, columns, is_int8) + sums
+    return _sums_offset(instance, columns, weights.dtype == np.int8) + sums
 
 
 def _sums_offset(instance: Instance, columns: int, is_int8: bool) -> int:
@@ -84,7 +86,7 @@ def emit(cx: KernelContext) -> None:
     rows = output.size // columns if columns else 0
     if highest(rows) == 0:
         return
-    sums, is_vector = weights.astype(np.int64), _is_vector(cx, is_int8)
+    sums, is_vector = weights.astype(np.int64), _is_vector(cx, weights)
     scratch, start = "", ""
     if is_zero_computed(cx) or not is_vector:
         scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
@@ -105,19 +107,11 @@ def _emit_vector(cx: KernelContext, weights: np.ndarray, ending: Ending) -> None
     byte = "int8" if source.type.signed else "uint8"
     header(cx, "dot4", BYTE=byte)
     header(cx, "vector", NAME=ending.name, BYTE=byte, RESULT=ending.result)
-    filters = np.pad(weights.T, ((0, 0), (0, -depth % 4)))
-    blocks = [
-        filters[part.first : part.end]
-        .reshape(part.count, part.length, -1, 4)
-        .transpose(0, 2, 1, 3)
-        .reshape(-1)
-        for part in blocks_of(columns)
-    ]
-    packed = cx.constant(np.concatenate(blocks), C_TYPES[ir.DataType.INT8])
+    packed = cx.constant(two_columns_a_word(weights.T), C_TYPES[ir.DataType.INT32])
     step = max(TOGETHER, -(-columns // (TOGETHER * body.parts)) * TOGETHER)
     with body.shared_loop("j", columns, step=step):
         body.line(f"const ptrdiff_t n = {columns} - j < {step} ? {columns} - j : {step};")
-        at = f"{packed} + j * {filters.shape[1]}"
+        at = f"{packed} + j * {-(-depth // 4)}"
         body.line(
             f"vector_{ending.name}({source.name}, {depth}, n, {at}, &end, j, {output.name} + j);"
         )
@@ -134,7 +128,7 @@ def _emit_bands(
         widen_rows_int8(x0 + i * 64, n, 64, 64, scratch);
         for (ptrdiff_t j = 0; j < 64; j += 4) {
             widen_pairs(p0 + j * 64, 256, w);
-            row_by_four_byte_int8(scratch, n, 64, starts, 1, 32, w, &end, j, y0 + ..., 1, 64);
+            row_by_four_byte_int8_0(scratch, n, 64, starts, 1, 32, w, &end, j, y0 + ..., 1, 64);
     ```
     """
     source, output, body = cx.input(0), cx.output(), cx.body
@@ -154,8 +148,7 @@ def _emit_bands(
         rows_at = f"{source.name} + i * {depth}"
         body.line(f"widen_rows_{byte}({rows_at}, n, {depth}, {pitch}, {scratch});")
         for part in blocks_of(columns):
-            kind = "four" if part.length == TOGETHER else "one"
-            header(cx, f"row_{kind}", NAME=ending.name, RESULT=ending.result)
+            function = row_function(cx, ending, part.length, pitch // 2)
             size = block_size(1, pitch // 2, part.length)
             first = part.first * pitch
             with column_loop("j", part.end, part.first, part.length):
@@ -166,6 +159,5 @@ def _emit_bands(
                     body.line(f"widen_pairs({at}, {size}, w);")
                     at = "w"
                 to = f"{output.name} + i * {columns} + j, 1, {columns}"
-                function = f"row_by_{kind}_{ending.name}"
                 ends = f"{starts}, 1, {pitch // 2}, {at}, &end, j, {to}"
                 body.line(f"{function}({scratch}, n, {pitch}, {ends});")

@@ -10,9 +10,8 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.epilogue import Epilogue
 from smelt.native.kernels.quantized.operands import bias_steps, requantization
 from smelt.native.kernels.quantized.pixel_major.c_text import declare_pairs, header
-
-EXACT = 2**22
-"""Floats below this are rounded to a whole number by adding 1.5 * 2**23."""
+from smelt.native.kernels.quantized.pixel_major.weights import TOGETHER
+from smelt.native.kernels.quantized.rounded import EXACT
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,19 @@ def declare_ending(cx: KernelContext, epilogue: Epilogue, magnitudes: np.ndarray
     values = ", ".join(names.get(field) or "NULL" for field in fields)
     cx.body.line(f"const ending end = {{ {values}, {zero} }};")
     return ending
+
+
+def row_function(cx: KernelContext, ending: Ending, filters: int, pairs: int) -> str:
+    """Declare the C function of a row of pixels for runs of ``pairs``, and return its name.
+
+    Four filters have a function for each remainder of ``pairs`` by four.
+    """
+    if filters != TOGETHER:
+        header(cx, "row_one", NAME=ending.name, RESULT=ending.result)
+        return f"row_by_one_{ending.name}"
+    rest = str(pairs % 4)
+    header(cx, "row_four", NAME=ending.name, RESULT=ending.result, REST=rest)
+    return f"row_by_four_{ending.name}_{rest}"
 
 
 def _is_exact(cx: KernelContext, factors: np.ndarray, magnitudes: np.ndarray) -> bool:

@@ -1,9 +1,9 @@
 /* A row of `n` results of four filters each, two pixels at a time. A result adds `runs` runs of
    `length` pairs, which begin `starts` after the pixel; pixels are `step` elements apart. Results of
-   a filter are `pitch` apart, those of a pixel `next`. */
+   a filter are `pitch` apart, those of a pixel `next`. `REST` is the remainder of `length` by 4. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC push_options /* scheduling early takes more registers than there are */
-#pragma GCC optimize("no-schedule-insns")
+#pragma GCC push_options /* early scheduling and allocation by loops take too many registers */
+#pragma GCC optimize("no-schedule-insns", "ira-region=one")
 #endif
 #define ADD_BY_FOUR { \
     const pair v = PAIR_AT(p + apart), u = PAIR_AT(p); \
@@ -15,30 +15,38 @@
     s3 = DOT2(w3, u, s3), t3 = DOT2(w3, v, t3); \
     p += 2, b += 8; \
 }
-static ONE_COPY void row_by_four_NAME(const int16_t *x, ptrdiff_t n, ptrdiff_t step,
+static ONE_COPY void row_by_four_NAME_REST(const int16_t *x, ptrdiff_t n, ptrdiff_t step,
     const int32_t *starts, ptrdiff_t runs, ptrdiff_t length, const int16_t *w, const ending *e,
     ptrdiff_t channel, RESULT *out, ptrdiff_t pitch, ptrdiff_t next)
 {
     const int32_t *bias = e->bias + channel;
     const scale_NAME a0 = scale_of_NAME(e, channel), a1 = scale_of_NAME(e, channel + 1);
     const scale_NAME a2 = scale_of_NAME(e, channel + 2), a3 = scale_of_NAME(e, channel + 3);
+    const int16_t *const last = w + 8 * length * runs;
+    const ptrdiff_t whole = 8 * (length - REST);
     for (; n > 0; n -= 2, x += 2 * step, out += 2 * next) {
         const ptrdiff_t apart = n > 1 ? step : 0;
         const int16_t *b = w;
         int32_t s0 = bias[0], s1 = bias[1], s2 = bias[2], s3 = bias[3];
         int32_t t0 = s0, t1 = s1, t2 = s2, t3 = s3;
-        for (ptrdiff_t r = 0; r < runs; ++r) {
-            const int16_t *p = x + starts[r];
-            ptrdiff_t left = length;
-            for (; left >= 4; left -= 4) {
+        const int32_t *start = starts;
+        while (b != last) {
+            const int16_t *p = x + *start++;
+            for (const int16_t *const end = b + whole; b != end;) {
                 ADD_BY_FOUR
                 ADD_BY_FOUR
                 ADD_BY_FOUR
                 ADD_BY_FOUR
             }
-            for (; left > 0; --left) {
-                ADD_BY_FOUR
-            }
+#if REST > 0
+            ADD_BY_FOUR
+#endif
+#if REST > 1
+            ADD_BY_FOUR
+#endif
+#if REST > 2
+            ADD_BY_FOUR
+#endif
         }
         RESULT *to = out;
         to[0] = finish_NAME(a0, s0), to += pitch;

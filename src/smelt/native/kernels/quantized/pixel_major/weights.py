@@ -36,6 +36,36 @@ def in_pairs(runs: np.ndarray) -> np.ndarray:
     return np.concatenate(blocks) if blocks else np.zeros(0, runs.dtype)
 
 
+LARGEST_SUM = 2**23
+"""The limit of sums of second columns, which are the upper 24 bits of 32-bit sums."""
+
+
+def fits_two_columns_a_word(filters: np.ndarray) -> bool:
+    """True if ``two_columns_a_word`` takes the weights, and sums of second columns are small."""
+    if filters.dtype != np.int8:
+        return False
+    blocks = filters[: len(filters) // TOGETHER * TOGETHER].astype(np.int64)
+    firsts, seconds = blocks[::2], blocks[1::2]
+    lowest = (256 * seconds + firsts).min(initial=0)
+    return bool(lowest >= -(2**15) and 255 * np.abs(seconds).sum(1).max(initial=0) < LARGEST_SUM)
+
+
+def two_columns_a_word(filters: np.ndarray) -> np.ndarray:
+    """Return int8 weights ``[filter, element]`` as the words of ``dot4.h``, flat.
+
+    Blocks of four filters precede single filters. Of four elements of two filters, 0, 2, 1 and 3
+    follow each other, 16 bits each: the first filter's weight plus 256 times that of the second.
+    """
+    padded = np.pad(filters, ((0, 0), (0, -filters.shape[1] % 4)))
+    whole = len(filters) // TOGETHER * TOGETHER
+    pairs = padded[:whole].astype(np.int16).reshape(-1, 2, 2, padded.shape[1] // 4, 4)
+    halves = (pairs[:, :, 0] + 256 * pairs[:, :, 1])[..., [0, 2, 1, 3]].transpose(0, 2, 1, 3)
+    words = [
+        np.ascontiguousarray(part).reshape(-1).view(np.int32) for part in (halves, padded[whole:])
+    ]
+    return np.concatenate(words)
+
+
 def block_size(runs: int, pairs: int, filters: int) -> int:
     """Return the elements of a block of ``filters``."""
     return -(-2 * runs * pairs * filters // 4) * 4
