@@ -14,6 +14,7 @@ import onnx_ir as ir
 from smelt.compiler import compile_model
 from smelt.decoding.ports import Ports
 from smelt.decoding.state import Array
+from smelt.decoding.table_rows import rows_read_by
 from smelt.errors import UsageError
 from smelt.ir.cloning import clone_model
 
@@ -87,19 +88,11 @@ def _feeds(tokens: Array, ports: Ports, constants: Mapping[str, Array]) -> dict[
 def model_vocabulary(model: ir.Model, ports: Ports) -> int:
     """Return the number of tokens that ``model`` knows, a large one if it does not say.
 
-    It is the number of rows of the table that a Gather reads by tokens; without one, the last dim
-    of the logits.
+    It is the number of rows of the embedding; without one, the last dim of the logits.
     """
-    values = [value for value in model.graph.inputs if value.name == ports.tokens]
-    for value in values:  # grows by values that hold the same tokens
-        for node, index in value.uses():
-            table = node.inputs[0]
-            if node.op_type in ("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze"):
-                values.extend(node.outputs if index == 0 else ())
-            elif node.op_type == "Gather" and index == 1 and table is not None and table.shape:
-                rows = table.shape[0]
-                if isinstance(rows, int) and not node.attributes.get_int("axis", 0):
-                    return rows
+    rows = rows_read_by(model, ports.tokens)
+    if rows is not None:
+        return rows
     logits = next(value for value in model.graph.outputs if value.name == ports.logits)
     last = None if logits.shape is None else logits.shape[-1]
     return last if isinstance(last, int) else 1 << 31

@@ -168,10 +168,10 @@ class Decoder:
             logits = self._next(chosen[:, None], np.maximum(seen, 0), state)
 
     def _check_room(self, batch: int, width: int, count: int) -> None:
-        """Raise UsageError E806 if ``count`` tokens after ``width`` do not fit into the caches."""
+        """Raise UsageError E806 if the decoder has no room for ``count`` tokens after ``width``."""
         if self._room == 0:
             _, step = self._compiled(batch)
-            self._room = room_of(step, batch, self._constants) if self._first is None else None
+            self._room = room_of(step, batch, self._constants, may_run=self._first is None)
         if self._room is not None:
             refuse_small_cache(self._room, width, count)
 

@@ -41,9 +41,9 @@ CODES: Mapping[str, ErrorCode] = {
         "torch.onnx.export(model, args, 'model.onnx', dynamo=True)",
     ),
     "E806": ErrorCode(
-        "caches too small",
-        "A decoder whose caches have a fixed size holds that many tokens: the prompt and all new "
-        "tokens but the last.",
+        "no room for so many tokens",
+        "A decoder with caches of a fixed size, or with a table of positions, reads that many "
+        "tokens: the prompt and all new tokens but the last.",
         "smelt generate model.onnx --ids 1,2,3 --tokens 16",
     ),
 }
