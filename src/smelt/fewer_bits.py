@@ -77,9 +77,9 @@ def quantize(
     activations int8. ``weight_bits=7`` suits CPUs whose sums of int8 products saturate, and is the
     default on them; others have 8. ``ranges`` chooses the range of an activation: all numbers, or
     fewer by percentile, entropy or mse; auto keeps the method with the least error. ``per_tensor``
-    gives an int8 weight one scale. ``method`` rounds weights: nearest, after activations were
-    scaled, or by gptq; auto keeps the method with the least error. ``resume`` is a file that keeps
-    measured errors: a search that was stopped goes on there. Raises UsageError E683 for static
+    gives an int8 weight one scale. ``method`` rounds weights: nearest, after channels were
+    equalized or scaled, or by gptq; auto keeps the method with the least error. ``resume`` is a
+    file that keeps measured errors: a search that was stopped goes on there. Raises E683 for static
     activations or such a method without data, E677 if nothing fits, and the errors of data and
     metrics.
     """

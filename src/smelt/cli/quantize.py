@@ -122,11 +122,12 @@ RangesOption = Annotated[
 ]
 PerTensor = Annotated[bool, typer.Option("--per-tensor", help="Give an int8 weight one scale.")]
 MethodOption = Annotated[
-    Literal["auto", "nearest", "scaled", "gptq"],
+    Literal["auto", "nearest", "equalized", "scaled", "gptq"],
     typer.Option(
         "--method",
-        help="How weights are rounded: to the nearest; after channels of activations were scaled "
-        "(SmoothQuant; AWQ with int4); with int4 then by GPTQ. auto keeps the best by its error.",
+        help="How weights are rounded: to the nearest; after channels between convolutions were "
+        "equalized, or those of activations scaled (SmoothQuant; AWQ with int4); with int4 then by "
+        "GPTQ. auto keeps the best by its error.",
     ),
 ]
 

@@ -4,6 +4,7 @@
 |---|---|---|
 | `nearest` | as it is | the nearest |
 | `scaled` | has scaled channels of activations (SmoothQuant, AWQ) | the nearest |
+| `equalized` | has convolutions with channels of like magnitude | the nearest |
 | `gptq` | as `scaled` | of int4; later rows make up for the error of earlier ones |
 """
 
@@ -20,14 +21,15 @@ from smelt.ir.constants import Constants
 from smelt.ir.names import name_values
 from smelt.precision.batches import Sample
 from smelt.precision.int8.candidates import Candidate, result_name
+from smelt.precision.int8.equalize import equalize
 from smelt.precision.int8.gptq import compensated_blocks
 from smelt.precision.int8.linear import Codes
 from smelt.precision.int8.rows import rows_of_activations
 from smelt.precision.int8.scaling import products_by_source, scale_activations
 from smelt.precision.int8.writer import Format
 
-Method = Literal["auto", "nearest", "scaled", "gptq"]
-METHODS: tuple[Method, ...] = ("auto", "nearest", "scaled", "gptq")
+Method = Literal["auto", "nearest", "equalized", "scaled", "gptq"]
+METHODS: tuple[Method, ...] = ("auto", "nearest", "equalized", "scaled", "gptq")
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,12 @@ def variants(
     """
     if method in ("auto", "nearest"):
         yield Variant("nearest", model)
-    if method == "nearest":
+    if method in ("auto", "equalized"):
+        work = clone_model(model)
+        if equalize(work) or method == "equalized":
+            name_values(work)
+            yield Variant("equalized", work)
+    if method in ("nearest", "equalized"):
         return
     say("scaling activations")
     work = clone_model(model)
