@@ -10,6 +10,7 @@ import pytest
 
 import smelt
 from smelt.decoding.sampling import Sampler, Sampling
+from smelt.ir import text
 
 MODELS = Path(__file__).parents[1] / "merging" / "models"
 HIDDEN = np.random.default_rng(0).standard_normal((1, 9, 16)).astype(np.float32)
@@ -97,3 +98,21 @@ def test_no_prompt(gpt2, ids):
 def test_an_input_that_the_decoder_lacks():
     with pytest.raises(smelt.SmeltError, match="E804"):
         smelt.Decoder(MODELS / "gpt2_decoder.onnx", inputs={"attention_maks": HIDDEN})
+
+
+COUNTS = """<ir_version: 10, opset_import: ["": 18]>
+g (int64[B,S] tokens, float[B,6] counts) => (float[B,S,6] logits, float[B,6] new_counts)
+<int64 six = {6}, float[2] on = {0, 1}, int64 one = {1}, int64[1] axis = {1}, int64 last = {-1}>
+{ e = OneHot(tokens, six, on) s = CumSum(e, one) u = Unsqueeze(counts, axis) logits = Add(s, u)
+  new_counts = Gather<axis=1>(logits, last) }"""
+
+
+@pytest.mark.parametrize(
+    ("first_state", "expected"), [(None, 2), ([0, 0, 0, 0, 1, 0], 2), ([0, 0, 0, 0, 9, 0], 4)]
+)
+def test_a_state_that_is_given_is_the_first_one(first_state, expected):
+    """The logits count the tokens so far, so the most frequent one is generated."""
+    inputs = {} if first_state is None else {"counts": np.float32([first_state])}
+    decoder = smelt.Decoder(text.parse(COUNTS), inputs=inputs)
+    for _ in range(2):  # a second call begins with the first state again
+        assert decoder.generate([2, 1, 2], 3).tolist() == [expected] * 3

@@ -53,6 +53,16 @@ def test_an_input_of_the_caller_is_no_past():
         ports(inputs, "float[B,S,9] y")
 
 
+def test_a_first_state_may_be_given_and_a_past_that_grows_may_not():
+    inputs = "int64[B,S] x, float[B,6] state_1, float[B,P,8] past_k"
+    outputs = "float[B,S,9] y, float[B,6] new_state_1, float[B,Q,8] present_k"
+    (state, _) = ports(inputs, outputs, given=["state_1"]).caches
+    assert (state.input, state.output, state.kind) == ("state_1", "new_state_1", "replaced")
+    with pytest.raises(UsageError, match="the past 'past_k' cannot be given") as error:
+        ports(inputs, outputs, given=["past_k"])
+    assert error.value.code == "E804"
+
+
 @pytest.mark.parametrize(
     ("inputs", "outputs", "why"),
     [

@@ -74,10 +74,11 @@ class Ports:
 def ports_of(model: ir.Model, given: Collection[str] = (), carried: Collection[str] = ()) -> Ports:
     """Return the meaning of the inputs and outputs of ``model``.
 
-    ``given`` are the inputs that the caller gives. ``carried`` are the outputs of the model that
-    computes the prompt; they include pasts that ``model`` reads and does not return, such as the
-    keys of an encoder's states. Raises UsageError E801 if ``model`` is no decoder: it lacks tokens
-    or logits, or has an input of unknown meaning.
+    ``given`` are the inputs that the caller gives. One whose name belongs to an output of its shape
+    is the first state of a cache. ``carried`` are the outputs of the model that computes the
+    prompt; they include pasts that ``model`` reads and does not return, such as the keys of an
+    encoder's states. Raises UsageError E801 if ``model`` is no decoder: it lacks tokens or logits,
+    or has an input of unknown meaning; E804 if ``given`` has a past that grows.
     """
     inputs = {value.name or "": value for value in model.graph.inputs}
     free = {name: value for name, value in inputs.items() if name not in given}
@@ -89,9 +90,15 @@ def ports_of(model: ir.Model, given: Collection[str] = (), carried: Collection[s
     token_types = {name: rank for name, rank in ranks.items() if "token_type" in name}
     row_counts = {name: rank for name, rank in ranks.items() if "logits_to_keep" in name}
     known = {tokens, mask, positions, *token_types, *row_counts}
+    presents = [value for value in model.graph.outputs if value.name != logits]
+    first_states = _first_states(inputs, given, presents)
     caches, others = _caches_of(
-        [value for name, value in free.items() if name not in known],
-        [value for value in model.graph.outputs if value.name != logits],
+        [
+            value
+            for name, value in inputs.items()
+            if (name in free and name not in known) or name in first_states
+        ],
+        presents,
     )
     others = [name for name in others if name_key(name) not in set(map(name_key, carried))]
     if others:
@@ -148,6 +155,30 @@ def _find(inputs: Mapping[str, ir.Value], pattern: str, tokens: str) -> str | No
         if name != tokens and re.search(pattern, name) and value.shape is not None:
             return name
     return None
+
+
+def _first_states(
+    inputs: Mapping[str, ir.Value], given: Collection[str], presents: Sequence[ir.Value]
+) -> set[str]:
+    """Return the inputs of ``given`` whose outputs in ``presents``, found by name, replace them.
+
+    Raises UsageError E804 for an input whose output has more rows.
+    """
+    by_key = {name_key(value.name or ""): value for value in presents}
+    found = set()
+    for name in given:
+        present = by_key.get(name_key(name)) if name in inputs else None
+        cache = _cache(inputs[name], present) if present is not None else None
+        if cache is not None and cache.kind == "grown":
+            raise UsageError(
+                "E804",
+                f"the past {name!r} cannot be given",
+                why=f"it grows with each token, by the output {cache.output!r}",
+                fix="leave it out: the decoder computes it from the prompt",
+            )
+        if cache is not None:
+            found.add(name)
+    return found
 
 
 def _caches_of(

@@ -168,7 +168,9 @@ class Program:
             feeds[ports.positions] = state.positions(count)[first_of]
         for cache in ports.caches:
             past = state.past(cache.input)
-            feeds[cache.input] = self._past(cache, len(tokens), 0) if past is None else past
+            if past is None:  # the first call, which may get the first states
+                past = constants.get(cache.input, self._past(cache, len(tokens), 0))
+            feeds[cache.input] = past
         for name in self._inputs:
             if name not in feeds:  # a past that the first call computed
                 feeds[name] = state.caches[name]

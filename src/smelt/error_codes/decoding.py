@@ -28,9 +28,9 @@ CODES: Mapping[str, ErrorCode] = {
         "smelt generate model.onnx --ids 1,2,3",
     ),
     "E804": ErrorCode(
-        "an input that the decoder does not have",
+        "an input that cannot be given",
         "Arrays are given by the names of inputs that are neither tokens nor mask, positions or "
-        "pasts.",
+        "pasts that grow. The array of a recurrent state is its first value.",
         "smelt inspect decoder_model.onnx",
     ),
     "E805": ErrorCode(
