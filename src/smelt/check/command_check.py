@@ -104,8 +104,8 @@ class CommandCheck:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    env={**os.environ, "TMPDIR": str(path.parent)},
+                    start_new_session=True,  # so that all its processes can be killed
+                    env={**os.environ, "TMPDIR": str(path.parent)},  # deleted with the model
                 )
             except OSError as error:
                 raise UsageError(

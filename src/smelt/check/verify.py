@@ -90,7 +90,7 @@ def verify(
     elif inputs is None:
         cases = random_cases(first, second, dims, seed, modes)
     else:
-        cases = [ComparisonInputs(_on_pairs(first, second, inputs), {}, "given")]
+        cases = [ComparisonInputs(_with_pairs(first, second, inputs), {}, "given")]
     completed = _run(first, second, cases, seed, report)
     if approximation:
         slacks: list[Slack] = [infinite_slack(expected) for _, _, expected, _ in completed]
@@ -238,10 +238,10 @@ def _open_sides(
     return first, second
 
 
-def _on_pairs(
+def _with_pairs(
     first: ComparisonSide, second: ComparisonSide, inputs: Sequence[Value]
 ) -> Sequence[Value]:
-    """Return ``inputs`` with complex numbers as pairs of reals, as models read them."""
+    """Return ``inputs`` with complex numbers as pairs of reals; E632 if they are a mapping."""
     if isinstance(inputs, Mapping):
         what = f"inputs= got a {type(inputs).__name__}"
         why = "it takes a list with one array per input, in order"

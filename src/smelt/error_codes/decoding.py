@@ -16,7 +16,7 @@ CODES: Mapping[str, ErrorCode] = {
         "smelt generate decoder_with_past_model.onnx --first decoder_model.onnx --ids 1,2,3",
     ),
     "E802": ErrorCode(
-        "no such choice of the next token",
+        "options of sampling with wrong values",
         "temperature and top_k are 0 or more, top_p and min_p are probabilities, and "
         "repetition_penalty is above 0.",
         "smelt generate model.onnx --ids 1,2,3 --temperature 0.8 --top-k 40 --top-p 0.95",

@@ -37,9 +37,10 @@ CODES: Mapping[str, ErrorCode] = {
         "smelt merge A B --condition use_past -o merged.onnx",
     ),
     "E672": ErrorCode(
-        "an output of fixed size that a branch lacks",
-        "The branch with past returns an empty tensor for an output that it does not compute, and "
-        "a tensor of fixed size is not empty.",
+        "an output of fixed size that only one model returns",
+        "Both branches of the merged model return the same outputs. The branch of the model with "
+        "past returns an empty tensor for an output that this model lacks, but a tensor of fixed "
+        "size cannot be empty.",
         "smelt merge A B --repeat-caches -o merged.onnx",
     ),
     "E673": ErrorCode(

@@ -60,7 +60,7 @@ CODES: Mapping[str, ErrorCode] = {
         "`smelt inspect` lists the operators",
     ),
     "E679": ErrorCode(
-        "no such choice of precision",
+        "options of quantization with wrong values",
         "Activations are auto, static, dynamic or float; weights int8 or int4; blocks 16, 32, 64 "
         "or 128; gains time, bytes or cycles, the last one with `--option cpu=` and a CPU whose "
         "kernels were counted.",

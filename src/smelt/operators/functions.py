@@ -159,11 +159,11 @@ def restore_operators(model: ir.Model) -> int:
     """
     names: dict[ir.OperatorIdentifier, tuple[str, str]] = {}
     for identifier, function in model.functions.items():
-        stands_for = _stands_for(function)
+        operator = _implemented_operator(function)
         name = function.metadata_props.get(MARK) or function.metadata_props.get(IN_PLACE_OF, "")
         plain = re.fullmatch(rf"{re.escape(name)}(_\d+)?", function.name)
-        if stands_for and plain and not function.overload:
-            names[identifier] = stands_for
+        if operator and plain and not function.overload:
+            names[identifier] = operator
     if not names:
         return 0
     for identifier in names:
@@ -175,8 +175,12 @@ def restore_operators(model: ir.Model) -> int:
     return len(names)
 
 
-def _stands_for(function: ir.Function) -> tuple[str, str] | None:
-    """Return domain and name of the operator that an attached function implements, else None."""
+def _implemented_operator(function: ir.Function) -> tuple[str, str] | None:
+    """Return domain and name of the operator that an attached function implements, else None.
+
+    It is an extension operator (``MARK``), or an ONNX operator that ONNX Runtime lacks for some
+    element types (``IN_PLACE_OF``).
+    """
     name = function.metadata_props.get(MARK, "")
     if name:
         return (function.domain, name) if find(function.domain, name) is not None else None

@@ -108,11 +108,13 @@ def _preference(
 ) -> tuple[int, int]:
     """Return ``(cost in float32, cost in half)`` of ``node``, for the minimum cut.
 
-    ``weight_count`` is the number of float32 elements in the weights of the model. A residual sum
-    (an Add without constants) and a Mul or Div by a number that is inexact in half prefer float32,
-    because half drops bits. A product with a small part of the weights is in half unless that costs
-    two casts more. Operators that move elements have almost no preference; others are cheaper in
-    half.
+    ``weight_count`` is the number of float32 elements in the weights of the model.
+
+    Heavy operators and large constants are always in half; except that a product with a small part
+    of the weights gains little: it stays in float32 if that saves two Casts. A residual sum (an Add
+    without constants) and a Mul or Div by a number that is inexact in half prefer float32, because
+    half drops bits. Operators that move elements have almost no preference. All others prefer half
+    by less than a Cast.
     """
     largest = max((_elements(v) for v in node.inputs if v is not None), default=0)
     if node.op_type in ("Gemm", "MatMul") and 0 < largest * SMALL_PART < weight_count:

@@ -49,26 +49,23 @@ def _sympy_expression(
 
 
 def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:
-    """Return the value of a SymPy ``expression``; None if it contains a function that is not known
-    here."""
+    """Return the value of a SymPy ``expression``; None if it contains an unsupported function."""
     import sympy
 
     if expression.is_Integer:
         return int(expression)
     if expression.is_Symbol:
         return sizes.get(expression.name)
-    if isinstance(expression, sympy.floor | sympy.ceiling):
-        numerator, denominator = sympy.fraction(sympy.together(expression.args[0]))
-        terms = [_evaluate(part, sizes) for part in (numerator, denominator)]
-        if terms[0] is None or terms[1] is None:
-            return None
-        if isinstance(expression, sympy.floor):
-            return terms[0] // terms[1]
-        return ceil_div(terms[0], terms[1]) if isinstance(terms[1], int) else None
-    numerator, denominator = sympy.fraction(sympy.together(expression))
-    if denominator != 1:
+    is_rounded = isinstance(expression, sympy.floor | sympy.ceiling)
+    quotient = expression.args[0] if is_rounded else expression
+    numerator, denominator = sympy.fraction(sympy.together(quotient))
+    if is_rounded or denominator != 1:
         dividend, divisor = _evaluate(numerator, sizes), _evaluate(denominator, sizes)
-        return None if dividend is None or divisor is None else dividend // divisor
+        if dividend is None or divisor is None:
+            return None
+        if isinstance(expression, sympy.ceiling):  # ``ceil_div`` takes a constant divisor
+            return ceil_div(dividend, divisor) if isinstance(divisor, int) else None
+        return dividend // divisor  # shape inference writes no floor where the quotient is exact
     operands = [_evaluate(part, sizes) for part in expression.args]
     known_operands = [part for part in operands if part is not None]
     if len(known_operands) < len(operands) or not known_operands:
@@ -77,8 +74,7 @@ def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | 
 
 
 def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Size | None:
-    """Return the operator of ``expression`` applied to ``operands``; None if it is not known
-    here."""
+    """Return the operator of ``expression`` applied to ``operands``; None if it is unsupported."""
     if expression.is_Add:
         total: int | Size = 0
         for operand in operands:

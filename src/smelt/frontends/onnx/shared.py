@@ -72,11 +72,12 @@ def _folder(path: str | Path) -> Path:
     """Return ``path``; raises UsageError E614 if it is a file, or its parent does not exist."""
     folder = destination(path)
     if (folder.exists() and not folder.is_dir()) or not folder.absolute().parent.is_dir():
+        is_file = folder.exists()
         raise UsageError(
             "E614",
             f"cannot write to {str(folder)!r}",
-            why="it is a file" if folder.exists() else "the folder around it does not exist",
-            fix="name a folder: -o out",
+            why="it is a file" if is_file else "its parent folder does not exist",
+            fix="name a folder: -o out" if is_file else "create the parent folder first",
         )
     return folder
 

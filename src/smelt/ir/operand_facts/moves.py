@@ -75,7 +75,7 @@ def _split_axis_size(n: Operands) -> int:
 
 
 def _equal_parts(n: Operands) -> bool:
-    """True unless a Split without sizes, before opset 18, has unequal parts."""
+    """True if the parts of a Split are equal, or may differ: it has sizes, or opset 18."""
     has_sizes = n.is_present(1) or n.has("split") or n.has("num_outputs")
     return has_sizes or n.opset >= 18 or _split_axis_size(n) % len(n.node.outputs) == 0
 

@@ -27,12 +27,12 @@ def error_of(instruction: Instruction, body: Unit) -> int:
     if body.checks or len(errors) > 1:
         raise Unsupported(
             "E201",
-            f"operator {instruction.op} has no kernel in C",
+            f"a body of operator {instruction.op} cannot be a C function",
             at=f"node {instruction.origin!r}",
             why="its body reads axes at run time, and smelt can check axes only outside of bodies"
             if body.checks
             else "its body may fail in more than one way, and a body returns one status",
-            fix="fold constants first, or fix the value in the model",
+            fix="fold constants first, make axes constants in the model, or use the target 'onnx'",
         )
     return next(iter(body.fails), 0)
 

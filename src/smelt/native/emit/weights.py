@@ -93,7 +93,10 @@ class Weight:
         return f"{head}const union {self.symbol}_data {self.symbol} = {{ {{\n{text}\n}} }};\n"
 
     def _lines(self) -> list[str]:
-        """Return the elements as lines of hexadecimal words."""
+        """Return the elements as lines of hexadecimal words; an empty tensor has one word, 0.
+
+        The bytes of a word are put into big-endian order, in which its digits are written.
+        """
         size = self.type.size
         words = np.ascontiguousarray(self.array).reshape(-1).view(f"u{size}")
         data = words.astype(f">u{size}").tobytes() or bytes(size)

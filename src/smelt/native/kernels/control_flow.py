@@ -67,7 +67,7 @@ def _call(
     """Write the call of a body function; a body that fails ends the run."""
     memory = "0"
     if _arena_bytes(cx.instruction.bodies):
-        memory = f"{cx.scratch(BYTE)} + {_state_bytes(cx)}"
+        memory = f"{cx.scratch(BYTE)} + {_arena_offset(cx)}"
     read = _pointers(cx, "read", inputs, read=True)
     written = _pointers(cx, "written", outputs, read=False)
     body = cx.instruction.bodies[branch_number].program
@@ -144,8 +144,8 @@ def _slots_of_states(instance: Instance) -> Iterator[tuple[Slot, Slot]]:
         )
 
 
-def _state_bytes(instance: Instance) -> int:
-    """Return the offset of the body's arena in scratch space, after the new value of each state."""
+def _arena_offset(instance: Instance) -> int:
+    """Return the offset of the body's arena in scratch space: it lies after all new states."""
     if instance.instruction.op != "Loop":
         return 0
     return sum(_aligned_bytes(state.most_bytes) for _, state in _slots_of_states(instance))
@@ -153,7 +153,7 @@ def _state_bytes(instance: Instance) -> int:
 
 def _loop_needs(instance: Instance) -> Needs:
     """Return the scratch space of a Loop: new states, then the body's arena."""
-    return Needs(workspace=_state_bytes(instance) + _arena_bytes(instance.instruction.bodies))
+    return Needs(workspace=_arena_offset(instance) + _arena_bytes(instance.instruction.bodies))
 
 
 def _states(cx: KernelContext) -> list[_State]:

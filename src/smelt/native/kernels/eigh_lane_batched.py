@@ -67,7 +67,7 @@ def eigh(cx: KernelContext) -> None:
     body.line(f"{c_type} *const taus = ({c_type} *)tau;")
     with vectors.loop_over_vectors():
         vectors.call("together", f"{cx.input(0).name} + b * {order * order}", "a", order * order)
-        body.line(f"{vectors.word} back;")
+        body.line(f"{vectors.vector_type} back;")
         body.line(f"int skip[{lanes}];")
         with body.loop("i", order), body.loop("j", "i"):
             body.line(f"a[j * {order} + i] = a[i * {order} + j];")
@@ -78,12 +78,14 @@ def eigh(cx: KernelContext) -> None:
         vectors.call("multiply", "z", "taus", "q", "w", rest, rest, rest)
         with body.loop("i", order):
             body.line(f"d[i] = a[i * {order + 1}];")
-            body.line(f"e[i] = i < {rest} ? a[i * {order + 1} + {order}] : ({vectors.word}){{0}};")
+            body.line(
+                f"e[i] = i < {rest} ? a[i * {order + 1} + {order}] : ({vectors.vector_type}){{0}};"
+            )
         with body.loops(("j", "i"), (order, order)):
-            body.line(f"z[j * {order} + i] = ({vectors.word}){{0}} + ({c_type})(i == j);")
+            body.line(f"z[j * {order} + i] = ({vectors.vector_type}){{0}} + ({c_type})(i == j);")
             body.line("if (i && j)")
             body.line(f"    z[j * {order} + i] = q[(i - 1) * {rest} + j - 1];")
-        body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {order}, skip);")
+        body.line(f"const int failed = {vectors.define('ql')}(d, e, z, {order}, skip);")
         cx.fail_if("failed")
         with body.loop("l", lanes):
             _emit_sorted(cx, order, lanes, ("z",))
@@ -107,7 +109,7 @@ def complex_eigh(cx: KernelContext) -> None:
     order, body, c_type, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     for name, count in (*((x, order * order) for x in "acsz"), *((x, order) for x in "depqfg")):
         vectors.array(name, count)
-    word, lanes = vectors.word, vectors.lanes
+    word, lanes = vectors.vector_type, vectors.lanes
     with vectors.loop_over_vectors():
         for i, part in enumerate("ac"):
             vectors.call(
@@ -125,7 +127,7 @@ def complex_eigh(cx: KernelContext) -> None:
         with body.loops(("j", "i"), (order, order)):
             body.line(f"z[j * {order} + i] = ({word}){{0}} + ({c_type})(i == j);")
             body.line(f"s[j * {order} + i] = ({word}){{0}};")
-        body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {order}, skip);")
+        body.line(f"const int failed = {vectors.define('ql')}(d, e, z, {order}, skip);")
         cx.fail_if("failed")
         vectors.call("complex_return", "a", "c", "f", "g", "z", "s", order)
         with body.loop("l", lanes):

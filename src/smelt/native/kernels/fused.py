@@ -81,7 +81,7 @@ def part_lines(cx: KernelContext) -> tuple[list[str], str]:
     const float part1 = part0 > 0 ? part0 : 0;
     ```
     """
-    names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.stand_for)}
+    names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.inputs_before_slices)}
     lines: list[str] = []
     for number, part in enumerate(cx.instruction.parts):
         part_context = KernelContext(cx.program, part, support=cx.support)

@@ -37,12 +37,10 @@ class Instance:
         return self.ints(name) if name in self.instruction.attributes else ()
 
     @property
-    def stand_for(self) -> tuple[int, ...]:
-        """The slots that the inputs replace: Slices removed by ``read_slices``, or the inputs
-        themselves.
-        """
-        stand_for = "reads" in self.instruction.attributes
-        return self.ints("reads") if stand_for else self.instruction.inputs
+    def inputs_before_slices(self) -> tuple[int, ...]:
+        """The inputs before ``read_slices`` replaced results of Slices by their sources."""
+        has_sources = "reads" in self.instruction.attributes
+        return self.ints("reads") if has_sources else self.instruction.inputs
 
     def shape(self, position: int) -> tuple[int, ...]:
         """Return the shape of a present input."""

@@ -79,7 +79,7 @@ class KernelContext(Instance):
         """
         number = self.instruction.inputs[position]
         if view := self.view(position):
-            shape = static(self.program.slots[self.stand_for[position]])
+            shape = static(self.program.slots[self.inputs_before_slices[position]])
             return replace(self.input(position), shape=shape, steps=view[1:], first=view[0])
         array, slot = self.program.constants.get(number), self.program.slots[number]
         if array is None or not is_repeated(array) or slot.dtype.bitwidth < 8:

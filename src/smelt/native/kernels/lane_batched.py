@@ -68,19 +68,21 @@ def _needs(instance: Instance) -> Needs:
 class Vectors:
     """Writes the C of one vector of matrices; its arrays are in scratch space.
 
-    ``word`` is the C type of a vector. The C function ``together`` interleaves matrices into
+    ``vector_type`` is the C type of a vector. The C function ``together`` interleaves matrices into
     vectors, one matrix per lane; ``apart`` does the reverse.
     """
 
     def __init__(self, cx: KernelContext) -> None:
+        """Declare the vector type, and ``room``, a pointer to the scratch space still free."""
         self.cx, self.type = cx, cx.type(0).name
         self.lanes = lanes_of(self.type)
-        self.word = self.function("lanes")
-        cx.body.line(f"{self.word} *room = ({self.word} *){cx.scratch(cx.type(0))};")
+        self.vector_type = self.define("lanes")
+        cx.body.line(f"{self.vector_type} *room = ({self.vector_type} *){cx.scratch(cx.type(0))};")
 
-    def function(self, name: str) -> str:
-        """Add the function ``name`` and the functions it calls for this element type; return its C
-        name.
+    def define(self, name: str) -> str:
+        """Define the C function or type ``name`` for this element type, and all that it uses.
+
+        Returns its C name.
         """
         for needed, text in TEXTS[name]:
             self.cx.call(filled(needed, self.type), filled(text, self.type))
@@ -88,13 +90,13 @@ class Vectors:
 
     def array(self, name: str, count: int) -> str:
         """Declare ``name``, a pointer to ``count`` vectors of scratch space, and return it."""
-        self.cx.body.line(f"{self.word} *const {name} = room;")
+        self.cx.body.line(f"{self.vector_type} *const {name} = room;")
         self.cx.body.line(f"room += {count};")
         return name
 
     def call(self, name: str, *arguments: str | int) -> None:
         """Write the call of the function ``name`` for this element type."""
-        self.cx.body.line(f"{self.function(name)}({', '.join(map(str, arguments))});")
+        self.cx.body.line(f"{self.define(name)}({', '.join(map(str, arguments))});")
 
     @contextmanager
     def loop_over_vectors(self) -> Iterator[None]:

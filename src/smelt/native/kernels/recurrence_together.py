@@ -89,8 +89,8 @@ def emit_together(cx: KernelContext) -> None:
 
 
 Stage: TypeAlias = tuple[list[Matrices], Callable[[int], None]]
-"""Products of all samples, and the function that writes the cells of some units: those of one
-sample, or of all."""
+"""A part of a step: the products of all samples, and a function that writes the cells which read
+them. Its argument is the number of units in a cell loop: those of one sample, or of all."""
 
 
 def _gates(cx: KernelContext, name: str, source: str, stride: int, count: int, *, to: int) -> None:
@@ -137,7 +137,7 @@ def _product(
 
 
 def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
-    """Return the only stage of an RNN or LSTM: one product for all gates."""
+    """Return the only stage of an RNN or LSTM: one product for all gates, then the cells."""
     rows = cx.shape(0)[2]
     state = cx.output(1).name
     product = _product(cx, state, (0, rows), "all", SideOperand("input_gates", rows, 1))
@@ -151,17 +151,20 @@ def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
 
 
 def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
-    """Return the stages of a GRU: the gates update and reset, then the hidden gate.
+    """Return the stages of a GRU: one for the gates update and reset, one for the hidden gate.
 
-    The hidden gate is the product of the reset state. With ``linear_before_reset``, it is the reset
-    product of the state, in the same stage.
+    The product of the hidden gate reads the reset state, so it has to wait for the reset gate. With
+    ``linear_before_reset``, it reads the state itself and is reset later: one stage has all gates.
+
+    ``all`` has the sums of the gates update and reset of all samples, then the reset state (with
+    ``linear_before_reset``, the product of the hidden gate), then the sum of the hidden gate.
     """
     _, batch, rows = cx.shape(0)
-    state, bias, first = cx.output(1).name, cx.optional(5), f"all + {2 * hidden * batch}"
+    state, bias, reset = cx.output(1).name, cx.optional(5), f"all + {2 * hidden * batch}"
     gates = _product(cx, state, (0, 2 * hidden), "all", SideOperand("input_gates", rows, 1))
     if cx.attributes["linear_before_reset"]:
         by_column = SideOperand(bias.name, 0, 1) if bias else None
-        product = _product(cx, state, (2 * hidden, hidden), first, by_column)
+        product = _product(cx, state, (2 * hidden, hidden), reset, by_column)
 
         def all_gates(units: int) -> None:
             """Write all gates and the new state of ``units`` units."""
@@ -185,7 +188,7 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
         gru_end(cx, units)
 
     inputs = SideOperand(f"input_gates + {2 * hidden}", rows, 1)
-    product = _product(cx, first, (2 * hidden, hidden), last, inputs)
+    product = _product(cx, reset, (2 * hidden, hidden), last, inputs)
     return [([gates], first_gates), ([product], hidden_gate)]
 
 

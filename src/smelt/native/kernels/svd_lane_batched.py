@@ -107,7 +107,7 @@ def svd(cx: KernelContext) -> None:
         body = cx.body
         _emit_bidiagonal(cx, sizes, vectors)
         with body.loops(("i", "j"), (least, least)):
-            body.line(f"left[i * {least} + j] = ({vectors.word}){{0}} + ({c_type})(i == j);")
+            body.line(f"left[i * {least} + j] = ({vectors.vector_type}){{0}} + ({c_type})(i == j);")
             body.line(f"right[i * {least} + j] = left[i * {least} + j];")
         _emit_steps(cx, sizes, vectors, with_vectors=True)
         body.line(f"ptrdiff_t orders[{lanes}][{least}];")
@@ -124,15 +124,15 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
     The reflections stay in ``whole`` and ``reduced``.
     """
     body, c_type, (m, n), least = cx.body, cx.type(0).name, (sizes.m, sizes.n), sizes.least
-    body.line(f"{vectors.word} back;")
+    body.line(f"{vectors.vector_type} back;")
     body.line(f"int skip[{vectors.lanes}];")
     vectors.call("together", f"{cx.input(0).name} + b * {m * n}", "given", m * n)
     vectors.call("near", "given", m * n, "&back", "skip")
-    body.line(f"{vectors.word} *const whole = {'transposed' if m < n else 'given'};")
+    body.line(f"{vectors.vector_type} *const whole = {'transposed' if m < n else 'given'};")
     if m < n:
         with body.loops(("j", "i"), (n, m)):
             body.line(f"transposed[j * {m} + i] = given[i * {n} + j];")
-    body.line(f"{vectors.word} *reduced = whole;")
+    body.line(f"{vectors.vector_type} *reduced = whole;")
     rows = sizes.most
     if sizes.triangular_first:
         vectors.call("reflections_to", "whole", f"({c_type} *)longest", "w", rows, least)
@@ -140,7 +140,7 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
             above = "whole[j * {0} + i]" if m < n else "whole[i * {0} + j]"
             order = "j <= i" if m < n else "j >= i"
             body.line(f"square[i * {least} + j] = {order} ? {above.format(least)}")
-            body.line(f"    : ({vectors.word}){{0}};")
+            body.line(f"    : ({vectors.vector_type}){{0}};")
         body.line("reduced = square;")
         rows = least
     taus = f"({c_type} *)lefts", f"({c_type} *)rights"
@@ -155,7 +155,7 @@ def _emit_steps(cx: KernelContext, sizes: _Sizes, vectors: Vectors, *, with_vect
     arguments = (
         f"d, e, {arrays}, largest, bound, {sizes.least}, skip, &swapped, {int(with_vectors)}"
     )
-    function = vectors.function("bidiagonal_qr")
+    function = vectors.define("bidiagonal_qr")
     cx.body.line(f"mask_{cx.type(0).name} swapped;")
     cx.body.line(f"const int failed = {function}({arguments});")
     cx.fail_if("failed")
@@ -169,7 +169,7 @@ def _emit_values(cx: KernelContext, sizes: _Sizes, vectors: Vectors, name: str) 
         body.line(f"ptrdiff_t order[{least}];")
     body.line(f"{c_type} *const values = {name} + (b + l) * {least};")
     body.line(f"const {c_type} by = skip[l] ? NAN : (({c_type} *)&back)[l];")
-    body.line(f"{vectors.function('sort')}(({c_type} *)d + l, values, order, {least}, by);")
+    body.line(f"{vectors.define('sort')}(({c_type} *)d + l, values, order, {least}, by);")
 
 
 def _emit_vectors(

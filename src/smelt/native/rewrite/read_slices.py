@@ -19,16 +19,18 @@ from smelt.native.rewrite.fuse_elementwise import as_group
 from smelt.program.instruction import Instruction, Program
 
 LOOPS = (MAP, "Concat")
+"""Instructions whose kernels are loops that read each input by an offset and strides."""
+
 MOST_BYTES_RATIO = 2
 """The largest ratio of source bytes to slice bytes. The source stays live until the loop runs,
 while a slice of a few rows would free it. Sources that the caller owns are exempt."""
 
 
 def read_slices(program: Program) -> None:
-    """Remove each Slice that only loops read, in place, bodies included; the loops read its source.
+    """Remove each Slice whose readers are all loops, also in bodies; they then read its source.
 
-    The loop's attribute ``view<n>`` is the offset and the strides of input n; ``reads`` are the
-    slots that its inputs replace.
+    Such a loop gets the attribute ``view<n>``, the offset and the strides by which it reads input n
+    from the source, and ``reads``, its inputs before the change: the slots of removed Slices.
     """
     for body in program.bodies:
         read_slices(body.program)

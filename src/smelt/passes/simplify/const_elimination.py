@@ -134,7 +134,11 @@ class _Folder:
         self.replace(node, values, f"{node.op_type} of constants{rounded}", builder)
 
     def may_be_known(self, node: ir.Node) -> bool:
-        """False if an operand rules a fold out; a quick test, before the results are computed."""
+        """False if an operand rules a fold out; a quick test, before the results are computed.
+
+        An operand that is not constant does, except in shape arithmetic on integers: the Shape of
+        an input is known where its dims are, whatever the input holds.
+        """
         for value in node.inputs:
             if value is not None and not constants.may_be_constant(value):
                 results = node.outputs if node.op_type in SHAPE_ARITHMETIC else ()

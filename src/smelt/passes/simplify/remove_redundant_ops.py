@@ -93,7 +93,7 @@ class _Search:
         ``replaced`` gets the previous entry of each key: an inner node may take the place of a dead
         outer one in ``seen``, but only until its graph ends.
         """
-        for key in (self.key_within_graph(node), self.sizes(node)):
+        for key in (self.key_within_graph(node), self.key_of_sizes(node)):
             first = self.seen.get(key) if key is not None else None
             alive = first is not None and first not in self.rewriter.dead
             if first is not None and alive and self.merge(node, first):
@@ -116,10 +116,11 @@ class _Search:
         self.numbers[node.outputs[0]] = self.number(first.outputs[0])
         return (key, id(node.graph))
 
-    def sizes(self, node: ir.Node) -> Key | None:
-        """Return a key for an integer vector or scalar that is inferred to hold sizes: the sizes.
+    def key_of_sizes(self, node: ir.Node) -> Key | None:
+        """Return the sizes that an integer vector or scalar is inferred to hold, as its key.
 
-        None for other values, for plain numbers, and if a size has no name.
+        None for other values, if a size has no name, and for numbers alone, which const-elimination
+        folds.
         """
         value = node.outputs[0]
         if node.domain or len(node.outputs) != 1 or value.dtype not in _INTEGERS:

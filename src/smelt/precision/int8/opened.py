@@ -77,7 +77,7 @@ def open_best(
     del source
     refuse_no_numbers(reference)
     method = settings.method
-    if method == "auto" and (data.drawn or not _has_effect(found.candidates, settings)):
+    if method == "auto" and (data.drawn or not _methods_may_help(found.candidates, settings)):
         method = "nearest"
     best: Opened | None = None
 
@@ -96,8 +96,12 @@ def open_best(
     return best
 
 
-def _has_effect(candidates: Sequence[Candidate], settings: Settings) -> bool:
-    """True if scales or codes other than the nearest may lower the error."""
+def _methods_may_help(candidates: Sequence[Candidate], settings: Settings) -> bool:
+    """True if another method than ``nearest`` may lower the error.
+
+    The others scale activations, which helps products in integers, and choose codes or scales of
+    weights in blocks.
+    """
     in_integers = any(set(each.forms) - {"weights"} for each in candidates)
     return bool(settings.format.block) or in_integers
 

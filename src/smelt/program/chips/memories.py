@@ -125,8 +125,8 @@ def plan_spaces(
             raise UsageError(
                 "E660",
                 f"there is no memory called {storage.space!r}",
-                why=f"slots have this space, and the memories are {', '.join(map(repr, by_space))}",
-                fix="pass a Memory of this name, or give the slots the space of one that exists",
+                why=f"slots name it as their space; there are {', '.join(map(repr, by_space))}",
+                fix="pass a Memory of this name, or set the space of the slots to one of those",
             )
         by_space[storage.space].append(storage)
     offsets: dict[int, int] = {}

@@ -212,7 +212,7 @@ class ProgramBuilder:
         """Return the error E201 for a reason that depends on an unknown size; it advises to bind
         sizes."""
         advice = binding_advice(self.model.graph.inputs)
-        return self.refuse(why, advice or "fold constants first, or fix the value in the model")
+        return self.refuse(why, advice or "fold constants first, or fix the sizes in the model")
 
     def input(self, node: ir.Node, index: int) -> ir.Value | None:
         """Return input ``index`` of ``node``; None if it is absent."""

@@ -29,6 +29,7 @@ def emit_functions(model: ir.Model, options: Options) -> dict[str, Emission]:
     emissions = {}
     for sizes in combinations(model, options):
         fixed = clone_model(model)
+        # Bounds are allowed for dims of the interface only, and fixed dims are no longer there.
         note_bounds(fixed, _others(model, sizes), 1, checked=True)
         bind_dims(fixed, sizes)
         cx = PassContext.of(fixed, evaluator(fixed))

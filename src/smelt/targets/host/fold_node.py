@@ -22,9 +22,10 @@ from smelt.targets.host.eager import run
 def compute_node(
     node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int
 ) -> list[np.ndarray] | None:
-    """Return the outputs of ``node`` on ``inputs`` (None for an absent one); None to not fold it.
+    """Return the outputs of ``node`` on ``inputs``, or None if it must not be folded.
 
-    ``opset`` is the ONNX opset of the node's graph. Every output must be present.
+    An absent input is None; every output must be present. ``opset`` is the ONNX opset of the node's
+    graph.
     """
     if (may_differ := MAY_DIFFER.get(node.op_type)) is not None and may_differ(node):
         return None
@@ -32,9 +33,10 @@ def compute_node(
     try:
         ShapeInference(model).infer_model()
         program = lower(model)
+        # ONNX Runtime refuses some of these operators on empty tensors, such as AveragePool.
         if any(0 in slot.shape for slot in program.slots):
             return None
-        if any(_resamples_differently(program, step) for step in program.instructions):
+        if any(_resample_may_differ(program, step) for step in program.instructions):
             return None
         return list(run(program))
     except SmeltError:
@@ -81,7 +83,7 @@ MAY_DIFFER: Mapping[str, Callable[[ir.Node], bool]] = {
 """Operator to a predicate: True if ONNX Runtime may compute the node differently."""
 
 
-def _resamples_differently(program: Program, step: Instruction) -> bool:
+def _resample_may_differ(program: Program, step: Instruction) -> bool:
     """True if ``step`` resizes an axis in a way that ONNX Runtime may compute differently.
 
     These are: crops, ``exclude_outside``, interpolated integers, and nearest neighbors whose choice

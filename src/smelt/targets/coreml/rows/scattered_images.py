@@ -78,7 +78,8 @@ def max_unpool(c: Call) -> None:
         raise Refused("it has open sizes")
     if list(dims[2:]) != _inferred_sizes(c, [size or 0 for size in x.dims[2:]]):
         raise Refused(
-            "its output_shape is not that of its window, so its indices have two readings"
+            "its output_shape is not that of its window, and ONNX does not say to which of the two "
+            "its flat indices refer"
         )
     total, count = (math.prod(size or 0 for size in each) for each in (dims, x.dims))
     zeros = c.constant(np.zeros(total, np.float32), x.element, "zeros")

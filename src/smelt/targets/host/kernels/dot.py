@@ -32,9 +32,9 @@ class Operand:
     copied: bool
 
     def view(self, array: Array) -> Array:
-        """Return the view, for an operand that needs no copy.
+        """Return ``array`` as matrices; a view if its strides are those that were planned for.
 
-        A state that a loop passes on may have other strides; reshape then copies it after all.
+        A state of a loop may arrive with other strides. Then reshape returns a copy.
         """
         return array.transpose(self.order).reshape(self.shape)
 

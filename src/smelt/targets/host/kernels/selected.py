@@ -12,13 +12,13 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 
 def checked(op: str, computed: Sequence[int], declared: Sequence[int]) -> None:
-    """Raise UsageError E670 unless the run's sizes equal the planned sizes."""
+    """Raise UsageError E670 unless the computed shape equals the declared one."""
     if tuple(computed) != tuple(declared):
         raise UsageError(
             "E670",
-            f"{op} gives {list(computed)}, not {list(declared)}",
-            why="the model declares these sizes of the output, and memory is planned for them",
-            fix="give data that leads to them, or declare the output with the sizes that it has",
+            f"{op} computes the shape {list(computed)}; the model declares {list(declared)}",
+            why="memory is planned for the declared shape",
+            fix="give inputs that lead to the declared shape, or declare the computed one",
         )
 
 
