@@ -1,4 +1,4 @@
-"""Pass quantized inputs and outputs as bytes: ``bytes-at-interface``.
+"""Pass quantized inputs and outputs as bytes.
 
     before   x: float ─> QuantizeLinear ─> ... ─> DequantizeLinear ─> y: float
     after    x: int8 ─> ...                                        ─> y: int8

@@ -125,9 +125,12 @@ def best_scale(
 def _scales(
     rows: np.ndarray, matrices: Sequence[np.ndarray], *, is_weight_only: bool
 ) -> Iterator[np.ndarray]:
-    """Yield the divisors to try, with a geometric mean of about 1.
+    """Yield the divisors to try: ``size**p / weight**q`` by channel, with a geometric mean of 1.
 
-    Weights alone are rounded by the mean magnitude of their channel, activations by the largest.
+    ``weight`` is the largest weight of a channel; ``p`` is one of ``POWERS``, and ``q`` is 0 (AWQ)
+    or ``1 - p`` (SmoothQuant). ``size`` is the magnitude of the activation's channel: the largest,
+    which sets the step of its integers; if weights alone are rounded, the mean, by which the errors
+    of a row of weights reach the result.
     """
     size = np.abs(rows).mean(axis=0) if is_weight_only else np.abs(rows).max(axis=0)
     weight = np.max([np.abs(matrix).max(axis=1) for matrix in matrices], axis=0)
