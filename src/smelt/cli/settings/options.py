@@ -15,7 +15,7 @@ PER_RUN = frozenset(
         *("output", "report", "picture", "trace", "reduce"),
         *("json", "markdown", "snippet", "list", "dry-run", "timing"),
         *("print-changed", "print-after", "print-limit"),
-        *("weights", "weight-name"),
+        *("weights", "weight-name", "resume"),
         *("check", "ids", "ray", "no-config"),
     )
 )

@@ -55,7 +55,7 @@ def dequantize_to_constexpr(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Copies
 ) -> None:
     """Fold the constant operands of quantizers in all graphs."""
-    if not cx.index().has("QuantizeLinear", "DequantizeLinear"):
+    if not cx.index().has(*QUANTIZERS):
         return
     functions = {function.graph for function in cx.model.functions.values()}
     graphs = cx.index().graphs
