@@ -47,6 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(coverage_floor.OPTION, type=float, help=what)
     what = "list the seconds of CPU of this many files, the slowest, and of all tests"
     parser.addoption(cpu_times.OPTION, type=int, help=what)
+    what = "of each test with many like cases, run about one in this many"
+    parser.addoption(sampling.OPTION, type=int, help=what)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
