@@ -23,7 +23,7 @@ demo: setup ## nine real models in one table; a second call takes seconds
 
 test: setup ## format, lint, types, layers, then the tests that CI runs
 	$(MAKE) --no-print-directory -j 2 check collected
-	$(BIN)/python -m pytest -n 2 --dist worksteal -rs -m 'not slow' --one-of 2 --cpu-times 20
+	$(BIN)/python -m pytest -n 2 --dist worksteal -rs -m 'not slow' --one-of 3 --cpu-times 20
 
 .venv/.ray .venv/.docs: .venv/.%: .venv/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'

@@ -38,7 +38,7 @@ def reference(network, prompt, count, **options):
     ("network", "model", "first"),
     [
         ("gpt2", "gpt2_decoder_with_past", None),
-        ("gpt2", "gpt2_decoder_with_past", "gpt2_decoder"),
+        pytest.param("gpt2", "gpt2_decoder_with_past", "gpt2_decoder", marks=pytest.mark.slow),
         pytest.param("gpt2", "gpt2_decoder", None, marks=pytest.mark.slow),
         ("t5", "t5_decoder_with_past", "t5_decoder"),
         pytest.param(

@@ -188,7 +188,7 @@ CASES = {
 
 BUILDS = {
     "plain": STRICT,
-    "no vectors": (*STRICT, "-DSUMS=1"),
+    "no vectors": pytest.param((*STRICT, "-DSUMS=1"), marks=pytest.mark.slow),
     "chosen at run time": WIDE,
     "avx2": pytest.param(AVX2, marks=pytest.mark.slow),
 }
