@@ -59,20 +59,21 @@ def largest_error(source: str | Path | ir.Model, precision: str, low: int, high:
         package = open_runner(round_each_half(read_core_ml(Path(folder) / "m.mlpackage")))
     run = open_runner(source)
     sizes = dict.fromkeys((low, middle, high)) if names else {low: None}
-    return max(
+    errors = [
         error_of(package(*map(as_package_array, inputs)), run(*inputs))
         for size in sizes
         for inputs in [
             random_inputs(model, {name: size + (name == "total") for name in names}, seed=size)
         ]
-    )
+    ]
+    return float(np.max(errors))  # NaN if one of them is, unlike max
 
 
 def error_of(found: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
     """Return the largest error, relative to the largest finite element of an output.
 
-    Equal infinities, and NaN in both, are no error. Infinite for another shape or for an infinity
-    in one alone; NaN for NaN in one alone.
+    The error is 0 where both have NaN, or the same infinity. It is infinite for arrays of another
+    shape, and where an infinity stands against another number. It is NaN where only one has NaN.
     """
     worst = 0.0
     for have, want in zip(found, map(as_package_array, expected), strict=True):
