@@ -7,6 +7,7 @@ import pytest
 from targets.coreml.packages import types, written
 from targets.coreml.test_target import errors
 
+from smelt.errors import UsageError
 from smelt.ir import text
 from smelt.runtime.runner import run
 
@@ -57,6 +58,14 @@ def test_a_constant_beyond_float32_is_refused(number: str, precision: str) -> No
     (error,) = errors(model, float64="float32", precision=precision)
     assert error.code == "E402"
     assert "float32" in error.why
+
+
+def test_an_input_beyond_float32_is_refused() -> None:
+    artifact = written(ROWS["a scalar"], float64="float32")
+    with pytest.raises(UsageError, match="beyond float32") as caught:
+        artifact(np.asarray(1e300))
+    assert caught.value.code == "E632"
+    assert artifact(np.asarray(np.inf))[0] == np.inf
 
 
 def test_infinity_is_no_constant_beyond_float32() -> None:

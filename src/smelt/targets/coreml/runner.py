@@ -116,11 +116,17 @@ def as_package_array(value: object) -> np.ndarray:
     """Return an array in a form that packages have: int32 for integers and bools, float32 for
     float64, no scalars.
 
-    Raises UsageError E632 for integers beyond 32 bits.
+    Raises UsageError E632 for integers beyond 32 bits, and for finite numbers beyond float32.
     """
     array = np.atleast_1d(np.asarray(value))
     if array.dtype == np.float64:
-        return array.astype(np.float32)
+        with np.errstate(over="ignore"):
+            single = array.astype(np.float32)
+        if (np.isinf(single) & np.isfinite(array)).any():
+            what = "an array for a Core ML package has numbers beyond float32"
+            why = "Core ML has no wider floats"
+            raise UsageError("E632", what, why=why, fix="give numbers of at most 3.4e38")
+        return single
     if array.dtype.kind not in "biu":
         return array
     narrow = array.astype(np.int32)
