@@ -69,7 +69,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E629": ErrorCode(
         "the file of another search",
         "The file of `--resume` holds errors that were measured with another model, other data or "
-        "other options, or it is another kind of file.",
+        "other options, or it is another kind of file, or it cannot be created.",
         "name a new file",
     ),
 }

@@ -61,12 +61,17 @@ def test_another_limit_uses_the_same_errors(tmp_path: Path) -> None:
     assert other.error <= 0.02
 
 
-@pytest.mark.parametrize("change", ["model", "data", "settings", "metric"])
+@pytest.mark.parametrize("change", ["model", "data", "settings", "metric", "cycles"])
 def test_the_file_of_another_search_is_refused(tmp_path: Path, change: str) -> None:
     file = tmp_path / "search.jsonl"
     smelt.quantize(model(), data(), within="4%", resume=file)
     before = file.read_text()
-    given = {"settings": {"signed": True}, "metric": {"metric": "cosine"}}.get(change, {})
+    settings = {
+        "settings": {"signed": True},
+        "metric": {"metric": "cosine"},
+        "cycles": {"gain": "cycles", "cpu": "cortex-m4"},
+    }
+    given = settings.get(change, {})
     with pytest.raises(UsageError) as caught:
         smelt.quantize(
             model(0.4 if change == "model" else 0.3),
@@ -86,3 +91,9 @@ def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="no errors of this search"):
             open_record(file, "0")
         assert file.read_bytes() == content
+
+
+def test_a_file_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot create") as caught:
+        open_record(tmp_path / "none" / "search.jsonl", "0")
+    assert caught.value.code == "E629"

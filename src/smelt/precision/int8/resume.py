@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,7 +50,8 @@ class Record:
 def open_record(path: str | os.PathLike[str] | None, digest: str) -> Record:
     """Return the record in the file ``path``, which is created if it does not exist.
 
-    Raises UsageError E629 for a file of another search, or of something else.
+    Raises UsageError E629 for a file of another search or of another kind, and for a path at which
+    no file can be created.
     """
     if path is None:
         return Record()
@@ -60,7 +62,7 @@ def open_record(path: str | os.PathLike[str] | None, digest: str) -> Record:
         lines = ["unreadable"]
     header = {"schema": SCHEMA, "search": digest}
     if not lines:
-        file.write_text(json.dumps(header) + "\n", encoding="utf-8")
+        _begin(file, header)
         return Record(file)
     if _parsed(lines[0]) != header:
         raise UsageError(
@@ -77,6 +79,19 @@ def open_record(path: str | os.PathLike[str] | None, digest: str) -> Record:
         with file.open("a", encoding="utf-8") as stream:
             stream.write("\n")
     return Record(file, errors)
+
+
+def _begin(file: Path, header: Mapping[str, str]) -> None:
+    """Write the first line; raises UsageError E629 if the file cannot be created."""
+    try:
+        file.write_text(json.dumps(header) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            "E629",
+            f"cannot create {str(file)!r}",
+            why=str(error),
+            fix="name a file in a folder that exists and is writable",
+        ) from None
 
 
 def _parsed(line: str) -> object:
@@ -108,6 +123,7 @@ def digest_of_search(
         settings.activations,
         settings.format,
         settings.links,
+        settings.gains.kind == "cycles",  # with it, all static products round their results
         sorted(settings.keep),
         settings.ranges,
         settings.method,
