@@ -89,6 +89,16 @@ def test_products_without_a_constant_bias_have_no_means() -> None:
     assert channel_means(model("Gemm"), ["other"], samples("Gemm")) == {}
 
 
+@pytest.mark.parametrize("attribute", ["transA=1", "alpha=0.5", "beta=2.0"])
+def test_a_gemm_that_scales_or_transposes_has_no_means(attribute: str) -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> f (float[4,4] x) => (float[4,6] y) '
+        f"<float[4,6] w = {{{','.join('1' * 24)}}}, float[6] b = {{1,2,3,4,5,6}}> "
+        f"{{ y = Gemm<{attribute}>(x, w, b) }}"
+    )
+    assert channel_means(smelt.load(proto), ["y"], [[np.ones((4, 4), np.float32)]]) == {}
+
+
 @pytest.mark.parametrize("name", ["Conv", "Conv in groups"])
 def test_the_error_is_no_larger_than_without_correction(name: str, monkeypatch: Any) -> None:
     data = [{"x": sample[0]} for sample in samples(name, 8)]

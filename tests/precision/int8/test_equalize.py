@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx.parser
+import onnx_ir as ir
 import pytest
 
 import smelt
@@ -25,7 +26,6 @@ EQUALIZED: dict[str, tuple[str, tuple[int, ...]]] = {
     "a depthwise second": (f"{FIRST} y = Conv<group=8>(c, v)", (8, 1, 3, 3)),
     "a depthwise second with two filters a channel": (
         f"{FIRST} y = Conv<group=8>(c, v)", (16, 1, 3, 3)),
-    "a first in groups": ("c = Conv<group=1>(x, w, b) y = Conv(c, v)", V),
 }  # fmt: skip
 KEPT: dict[str, tuple[str, tuple[int, ...]]] = {
     "Sigmoid between": (f"{FIRST} r = Sigmoid(c) y = Conv(r, v)", V),
@@ -88,6 +88,19 @@ def test_keeps(body: str, second: tuple[int, ...]) -> None:
 def test_keeps_a_result_that_is_an_output() -> None:
     outputs = "float[B,N,H,W] y, float[B,8,4,4] c"
     assert equalize(model(f"{FIRST} y = Conv(c, v)", V, outputs)) == 0
+
+
+def test_a_channel_whose_bias_would_become_infinite_stays() -> None:
+    work = model(*EQUALIZED["through Relu and MaxPool"])
+    node = next(node for node in work.graph if node.op_type == "Conv")
+    bias = np.zeros(8, np.float32)
+    bias[0] = 1e38
+    weight = node.inputs[1].const_value.numpy().copy()
+    weight[0] *= np.float32(2.0**-30)
+    node.inputs[1].const_value, node.inputs[2].const_value = ir.tensor(weight), ir.tensor(bias)
+    assert equalize(work) == 1
+    assert node.inputs[2].const_value.numpy()[0] == bias[0]
+    np.testing.assert_array_equal(node.inputs[1].const_value.numpy()[0], weight[0])
 
 
 def test_one_scale_per_weight_errs_less_on_equalized_channels() -> None:

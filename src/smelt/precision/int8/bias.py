@@ -16,7 +16,7 @@ import onnx_ir as ir
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import optional_input
 from smelt.precision.batches import Sample
-from smelt.precision.int8.candidates import result_name
+from smelt.precision.int8.candidates import is_plain_gemm, operand_name, result_name
 from smelt.precision.int8.linear import Codes
 from smelt.precision.int8.observe import observe
 
@@ -25,9 +25,16 @@ Means = Mapping[str, np.ndarray]
 
 
 def has_bias(node: ir.Node, constants: Constants) -> bool:
-    """True for a convolution or Gemm with a constant bias of one number for each channel."""
+    """True for a Conv or plain Gemm with a constant bias of one number for each channel."""
+    if node.op_type != "Conv" and not (node.op_type == "Gemm" and is_plain_gemm(node)):
+        return False
     bias = constants.get(optional_input(node, 2), None)
-    return node.op_type in ("Conv", "Gemm") and bias is not None and bias.ndim == 1
+    return bias is not None and bias.ndim == 1
+
+
+def _source_and_axis(node: ir.Node) -> tuple[str, int]:
+    """Return the name of the activation of a Conv or Gemm, and the axis of its channels."""
+    return operand_name(node), 1 if node.op_type == "Conv" else -1
 
 
 def channel_means(
@@ -38,7 +45,7 @@ def channel_means(
     nodes = [
         node for node in model.graph if result_name(node) in wanted and has_bias(node, constants)
     ]
-    axes = {(str(n.inputs[0].name), 1 if n.op_type == "Conv" else -1) for n in nodes}  # type: ignore[union-attr]
+    axes = {_source_and_axis(node) for node in nodes}
     sums: dict[tuple[str, int], np.ndarray] = {}
     counts = dict.fromkeys(axes, 0)
     for name, value in observe(model, sorted({name for name, _ in axes}), samples):
@@ -50,7 +57,7 @@ def channel_means(
                 counts[name, axis] += rows.shape[1]
     made = {}
     for node in nodes:
-        key = str(node.inputs[0].name), 1 if node.op_type == "Conv" else -1  # type: ignore[union-attr]
+        key = _source_and_axis(node)
         if key in sums and np.isfinite(sums[key]).all():
             made[result_name(node)] = sums[key] / counts[key]
     return made

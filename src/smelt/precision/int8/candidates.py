@@ -108,7 +108,9 @@ def _candidate(
 ) -> Candidate:
     """Return the candidate of ``nodes``, which read the same activation."""
     is_product = all(map(can_be_static, nodes))
-    source = str(nodes[0].inputs[0].name) if is_product else ""  # type: ignore[union-attr]
+    activation = nodes[0].inputs[0]
+    assert activation is not None
+    source = str(activation.name) if is_product else ""
     saved_per_element = 3  # float32 has 4 bytes, int8 one
     elements = macs = written = 0
     is_depthwise = False
@@ -140,7 +142,7 @@ def _candidate(
         macs,
         tuple(forms),
         elements,
-        _count(nodes[0].inputs[0], sizes) if source else 0,  # type: ignore[arg-type]
+        _count(activation, sizes) if source else 0,
         written,
         kind,
         stores_codes=kind != "product",
@@ -231,6 +233,13 @@ def can_be_static(node: ir.Node) -> bool:
         return False
     bias = optional_input(node, 2)
     return node.op_type != "Gemm" or (is_plain_gemm(node) and (bias is None or is_constant(bias)))
+
+
+def operand_name(node: ir.Node, index: int = 0) -> str:
+    """Return the name of an operand that ``node`` has."""
+    value = node.inputs[index]
+    assert value is not None
+    return str(value.name)
 
 
 def result_name(node: ir.Node) -> str:

@@ -4,9 +4,9 @@
     after    Conv(x, w / s, b / s) ─> Relu ─> Conv(r, s * v)
 
 A channel with the largest magnitude p in ``w`` and q in ``v`` gets ``s = sqrt(p / q)``, rounded to
-a power of 2, so that floats compute exactly the same. Both magnitudes are then about sqrt(p * q). A
-scale for all channels of a weight or of an activation leaves small channels fewer bits than large
-ones; after the change, channels are more alike.
+a power of 2, so that floats compute exactly the same (but for numbers below 1.2e-38). Both
+magnitudes are then about sqrt(p * q). A scale for all channels of a weight or of an activation
+leaves small channels fewer bits than large ones; after the change, channels are more alike.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import optional_input
+from smelt.ir.same_shape import static_shape
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.precision.int8.candidates import Weight, weight_of
 
@@ -121,13 +122,17 @@ def _only_convolution(value: ir.Value, graph: ir.Graph) -> ir.Node | None:
 
 def _shape(node: ir.Node) -> tuple[int, ...]:
     """Return the shape of the weight of a convolution, which is a constant."""
-    shape = node.inputs[1].shape if node.inputs[1] is not None else None
+    weight = node.inputs[1]
+    shape = static_shape(weight) if weight is not None else None
     assert shape is not None
-    return tuple(int(dim) for dim in shape.dims)  # type: ignore[arg-type]
+    return shape
 
 
 def _exponents(pair: Pair, arrays: dict[tuple[ir.Node, int], np.ndarray]) -> np.ndarray:
-    """Return the power of 2 by which each channel is divided in front and multiplied behind."""
+    """Return the power of 2 by which each channel is divided in front and multiplied behind.
+
+    It is 0 for a channel whose bias would become infinite.
+    """
     first, second = arrays[pair.first, 1], arrays[pair.second, 1]
     channels = len(first)
     front = np.abs(first).reshape(channels, -1).max(axis=1)
@@ -137,7 +142,11 @@ def _exponents(pair: Pair, arrays: dict[tuple[ir.Node, int], np.ndarray]) -> np.
         behind = np.abs(np.moveaxis(second, 1, 0)).reshape(channels, -1).max(axis=1)
     used = (front > 0) & (behind > 0)
     ratio = np.divide(front, behind, where=used, out=np.ones(channels, np.float32))
-    return np.asarray(np.clip(np.rint(np.log2(ratio) / 2), -MOST, MOST), np.int64)
+    exponents = np.asarray(np.clip(np.rint(np.log2(ratio) / 2), -MOST, MOST), np.int64)
+    bias = arrays.get((pair.first, 2), np.zeros(channels, np.float32))
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(np.ldexp(bias, -exponents).astype(np.float32))
+    return np.where(is_finite, exponents, 0)
 
 
 def _scale(pair: Pair, arrays: dict[tuple[ir.Node, int], np.ndarray]) -> bool:

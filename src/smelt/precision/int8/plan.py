@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.ir.constants import is_constant
-from smelt.precision.int8.candidates import Candidate, result_name
+from smelt.precision.int8.candidates import Candidate, operand_name, result_name
 
 RESCALING = frozenset(
     {"Add", "Mul", "Sigmoid", "LeakyRelu", "AveragePool", "GlobalAveragePool", "Concat"}
@@ -75,7 +75,7 @@ def make_plan(
             results[end] = None
             linked[end] = node
             if node.op_type in MOVING:
-                source = str(node.inputs[0].name)  # type: ignore[union-attr]
+                source = operand_name(node)
                 scale_of[name] = scale_of.get(source, source)
     _drop_unread(results, linked, operands)
     kept = {name: source for name, source in scale_of.items() if name in results}

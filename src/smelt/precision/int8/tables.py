@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.same_shape import static_shape
 from smelt.operators.onnxruntime.microsoft.packed import rows_body
 from smelt.precision.int8.candidates import Weight, weight_of
 from smelt.precision.int8.linear import Codes
@@ -63,8 +64,9 @@ def bytes_of_codes(b: Builder, codes: ir.Value) -> ir.Value:
 
     ``(code & 15) ^ 8`` is the code plus 8; the byte is ``low | high << 4``.
     """
-    assert codes.shape is not None
-    rows, length = (int(dim) for dim in codes.shape.dims)  # type: ignore[arg-type]
+    shape = static_shape(codes)
+    assert shape is not None
+    rows, length = shape
     signed = b.op("Cast", codes, to=int(ir.DataType.INT8))
     masked = b.op("BitwiseAnd", signed, b.constant(np.asarray(15, np.int8)))
     moved = b.op("BitwiseXor", masked, b.constant(np.asarray(8, np.int8)))

@@ -18,6 +18,7 @@ from smelt.precision.int8.candidates import (
     Weight,
     is_plain_gemm,
     operand_array,
+    operand_name,
     result_name,
     weight_of,
 )
@@ -50,7 +51,7 @@ def write_plan(
         if form == "dynamic":
             _write_dynamic(writer, node, weight)
             continue
-        source = str(node.inputs[0].name)  # type: ignore[union-attr]
+        source = operand_name(node)
         codes = writer.codes_of(node, weight, form, source)
         b, stem = writer.before(node), str(weight.value.name)
         if node.op_type == "Gather":
@@ -119,14 +120,13 @@ def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None
     bias = writer.constants.get(optional_input(node, 2), None)
     if bias is None or node.op_type not in ("Conv", "Gemm") or bias.ndim != 1:
         return
-    name = str(node.inputs[0].name)  # type: ignore[union-attr]
-    scale = (codes.scale * writer.parameters[name].scale).astype(np.float32)
+    scale = (codes.scale * writer.parameters[operand_name(node)].scale).astype(np.float32)
     if scale.shape not in ((), bias.shape) or not np.isfinite(bias).all() or not (scale > 0).all():
         return
     stored = np.rint(bias / scale.astype(np.float64))
     if np.abs(stored).max(initial=0) > BIAS_LIMIT:
         return  # per tensor, the bias of a channel of zeros does not raise the scale
-    stem = str(node.inputs[2].name)  # type: ignore[union-attr]
+    stem = operand_name(node, 2)
     made = Codes(stored.astype(np.int32), scale, 0)
     node.replace_input_with(2, writer.dequantized(b, made, stem))
 
@@ -139,7 +139,7 @@ def _write_matmul(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> No
     """
     if node.attributes.get_int("transB", 0):
         codes = replace(codes, axis=0, is_transposed=True)
-    stem = str(node.inputs[1].name)  # type: ignore[union-attr]
+    stem = operand_name(node, 1)
     result = b.op("MatMul", node.inputs[0], writer.dequantized(b, codes, stem))
     bias = optional_input(node, 2)
     array = writer.constants.get(bias, None)
