@@ -35,7 +35,9 @@ FEWEST = 2
 """The fewest samples that can be split: one to calibrate on, and one held out."""
 
 FEWEST_IN_THREE = 12
-"""The fewest samples of which a part is kept for the last measurement alone."""
+"""The fewest samples that are split in three: to calibrate, to choose by, and for the last error.
+
+Of fewer samples, a search chooses by those of the last error."""
 
 DRAWN: tuple[Mode, ...] = ("normal", "wide", "sparse")
 """The distributions of drawn inputs; each is drawn for calibration and again to measure errors."""
@@ -80,11 +82,11 @@ def calibration_data(
 ) -> Data:
     """Return the data in ``source`` for ``model``, split in two; ``held`` gives the second part.
 
-    Without ``held``, each second run of ``source`` is held out; of many runs, a search gets half of
-    these to choose by. If the first dim of an array is a
-    batch, each row is a sample; else the array is one sample. Without ``source``, inputs are drawn
-    at random at the sizes ``dims``. Raises UsageError E632 for names, types or shapes that do not
-    fit the model, E617 for unreadable files, E684 for NaN or too few samples.
+    Without ``held``, each second run of ``source`` is held out; of ``FEWEST_IN_THREE`` runs or
+    more, a search chooses by half of these. If the first dim of an array is a batch, each row is a
+    sample; else the array is one sample. Without ``source``, inputs are drawn at random at the
+    sizes ``dims``. Raises UsageError E632 for names, types or shapes that do not fit the model,
+    E617 for unreadable files, E684 for NaN or too few samples.
     """
     if source is None:
         return drawn_data(model, dims=dims, seed=seed)

@@ -12,7 +12,8 @@ Keeps    (1) every DequantizeLinear; (2) constants with NaN; (3) float16 constan
          different integers depending on whether a runtime divides in float16 or float32;
          (4) integers of over 64 KiB that are larger than the constants they are computed from;
          (5) without ``copy-shared``, a Transpose of over 64 KiB of a constant that other nodes
-         read, too, so that the file has it once. Targets with kernels of their own copy it.
+         also read, so that the file does not store the constant twice. Targets whose own kernels
+         read the weights set ``copy-shared``.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
 
 
 def _refuse_none(found: Found) -> None:
-    """Raise UsageError E678 if there are no candidates."""
+    """Raise UsageError E678 if ``found`` has no product or Gather that can have fewer bits."""
     if not found.candidates:
         raise UsageError(
             "E678",
@@ -214,8 +214,8 @@ def _saved(candidate: Candidate, model: ir.Model, block: int) -> int:
             return candidate.bytes_saved
     if not block:
         return candidate.bytes_saved
-    elements = candidate.bytes_saved // 3  # of the four bytes of a float, int8 saves three
-    return elements * 7 // 2 - elements * 4 // block
+    # int4 saves 3.5 of the four bytes of a float; the float scale of each block takes four again.
+    return candidate.weights * 7 // 2 - candidate.weights * 4 // block
 
 
 def _sizes(model: ir.Model, sample: Sample) -> Mapping[str, int]:

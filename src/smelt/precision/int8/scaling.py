@@ -76,7 +76,8 @@ def products_by_source(
 ) -> Iterator[tuple[str, list[Product]]]:
     """Yield the activations that only products of matrices read as such, with these products.
 
-    A weight that another product or a Gather reads, too, is left out: it would be stored twice.
+    Products whose weight another product or a Gather also reads are left out, because a scaled copy
+    for one of the readers would be a second weight in the file.
     """
     by_name = {result_name(node): node for node in model.graph}
     for candidate in candidates:
