@@ -25,16 +25,20 @@ RANDOM = np.random.default_rng(0)
 LLAMA = {"general.architecture": "llama", "llama.attention.head_count": 2}
 
 
-def model(prefix=""):
-    """Tokens to logits by an embedding and two products, with weights of zeros."""
+def model(prefix="", dtype="float", query="[1, 0]"):
+    """Tokens to logits by an embedding and two products, with weights of zeros.
+
+    ``query`` permutes the axes of the first product's weight.
+    """
     zeros = [", ".join(["0"] * (rows * columns)) for rows, columns in SHAPES.values()]
     declared = ", ".join(
-        f"float[{rows},{columns}] w{index} = {{{zeros[index]}}}"
+        f"{dtype}[{rows},{columns}] w{index} = {{{zeros[index]}}}"
         for index, (rows, columns) in enumerate(SHAPES.values())
     )
     made = text.parse(
-        '<ir_version: 10, opset_import: ["": 18]> g (int64[B,S] ids) => (float[B,S,8] logits)'
-        f" <{declared}> {{ rows = Gather(w0, ids) qt = Transpose<perm = [1, 0]>(w1)"
+        '<ir_version: 10, opset_import: ["": 18]> g (int64[B,S] ids) => '
+        f"({dtype}[B,S,8] logits) <{declared}> {{"
+        f" rows = Gather(w0, ids) qt = Transpose<perm = {query}>(w1)"
         " hidden = MatMul(rows, qt) ht = Transpose<perm = [1, 0]>(w2)"
         " logits = MatMul(hidden, ht) }"
     )
@@ -93,6 +97,45 @@ def test_a_gguf_file_gives_the_weights(tmp_path: Path, prefix):
     np.testing.assert_allclose(logits(fed), expected, rtol=1e-4, atol=1e-3)
 
 
+def test_a_square_weight_keeps_the_axes_of_a_transpose_that_swaps_none(tmp_path: Path):
+    path = written(tmp_path / "m.gguf", LLAMA, TENSORS)
+    numbers = {name: each.numpy() for name, each in read_weights(path).items()}
+    embedding, query, head = (numbers[name] for name in SHAPES)
+    fed = model(query="[0, 1]")
+    feed(fed, read_weights(path))
+    np.testing.assert_allclose(logits(fed), embedding[IDS] @ query @ head.T, rtol=1e-4, atol=1e-3)
+
+
+def test_blocks_become_float16_for_a_model_in_float16(tmp_path: Path):
+    path = written(tmp_path / "m.gguf", LLAMA, TENSORS)
+    fed = model(dtype="float16")
+    assert "1 tensors of Q4_0 as float16, because the model has this type" in feed(
+        fed, read_weights(path)
+    )
+    for name, tensor in read_weights(path).items():
+        stored = fed.graph.initializers[name].const_value
+        assert np.array_equal(stored.numpy(), tensor.numpy().astype(np.float16))
+    assert logits(fed).dtype == np.float16
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"lm_head.weight": np.ones((8, 32), np.int32)}, "is f32 in the model and i32 in the file"),
+        (
+            {"embed_tokens.weight": np.ones((8, 32))},
+            "a second tensor embed_tokens.weight for model",
+        ),
+    ],
+)
+def test_tensors_of_another_type_and_second_tensors_are_refused(tmp_path: Path, change, why):
+    arrays = {name: np.ones(shape, np.float32) for name, shape in SHAPES.items()}
+    np.savez(tmp_path / "m.npz", **(arrays | change))
+    with pytest.raises(smelt.SmeltError, match=why) as caught:
+        feed(model(), read_weights(tmp_path / "m.npz"))
+    assert caught.value.code == "E805"
+
+
 def test_rows_of_llama_become_halves():
     pairs = np.array([0, 4, 1, 5, 2, 6, 3, 7])
     both = np.concatenate([pairs, pairs + 8])
@@ -142,6 +185,7 @@ def test_other_checkpoints_have_the_names_of_the_model(tmp_path: Path):
             r"\[8, 32\] in the model and \[8, 31\]",
         ),
         (LLAMA | {"llama.attention.head_count": 5}, {}, "32 rows for 5 heads"),
+        (LLAMA, {"blk.0.attn_q.weight": floats(np.float32(1))}, "1 rows for 2 heads"),
     ],
 )
 def test_weights_that_do_not_fit_change_nothing(tmp_path: Path, metadata, changes, why):

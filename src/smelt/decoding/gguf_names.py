@@ -125,7 +125,7 @@ def _restored(
     heads = metadata.get("llama.attention.head_count")
     if part == "attn_k":
         heads = metadata.get("llama.attention.head_count_kv", heads)
-    rows = tensor.shape.numpy()[0]
+    rows = next(iter(tensor.shape.numpy()), 1)
     if not isinstance(heads, int) or heads < 1 or rows % (2 * heads):
         raise UsageError(
             "E805",

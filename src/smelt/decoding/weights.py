@@ -56,8 +56,8 @@ def feed(model: ir.Model, tensors: Mapping[str, ir.TensorProtocol]) -> list[str]
     """Replace the weights of ``model`` by ``tensors``; return what became of quantized ones.
 
     Names are compared from their ends, so that the model's may begin with further words. Raises
-    UsageError E805 if a tensor has no weight in the model, a weight no tensor, or shapes differ;
-    the model is unchanged then.
+    UsageError E805 if a tensor has no weight in the model, if a weight has no tensor or two, or if
+    shapes or types differ; the model is unchanged then.
     """
     matches = _matches(model, tensors)
     block_types = [_blocks(tensor) for _, tensor in matches]
@@ -67,23 +67,32 @@ def feed(model: ir.Model, tensors: Mapping[str, ir.TensorProtocol]) -> list[str]
     told: dict[str, int] = {}
     for (name, tensor), blocks in zip(matches, block_types, strict=True):
         value = model.graph.initializers[name]
-        is_table = blocks is not None and len(blocks.data.shape) == 3
-        if blocks is not None and blocks.type.bits and is_table and not value.is_graph_output():
+        if blocks is None:
+            value.const_value = _as_type_of(value, tensor)
+            continue
+        why = _reason_for_floats(value, blocks)
+        if why is None:
             codes = _codes(blocks)
             _write_codes(model, shapes, value, codes)
             what = f"{blocks.type.name} as {_type_name(codes)} in blocks of {codes.block}"
         else:
             value.const_value = _as_type_of(value, tensor)
-            if blocks is None:
-                continue
-            why = (
-                "its blocks have offsets"
-                if not blocks.type.bits
-                else "it is no matrix of an operator"
-            )
-            what = f"{blocks.type.name} as float32, because {why}"
+            dtype = value.dtype or tensor.dtype
+            what = f"{blocks.type.name} as {dtype.numpy()}, because {why}"
         told[what] = told.get(what, 0) + 1
     return [f"{count} tensors of {what}" for what, count in told.items()]
+
+
+def _reason_for_floats(value: ir.Value, blocks: Blocks) -> str | None:
+    """Return why the weight ``value`` cannot be the codes of ``blocks``, None if it can."""
+    if not blocks.type.bits:
+        return "its blocks have offsets"
+    if value.dtype != ir.DataType.FLOAT:
+        return "the model has this type"
+    is_matrix = len(blocks.data.shape) == 3
+    return (
+        None if is_matrix and not value.is_graph_output() else "it is not a matrix of an operator"
+    )
 
 
 def _matches(
@@ -92,11 +101,13 @@ def _matches(
     """Return the names of weights, each with its tensor; raises UsageError E805."""
     weights = {comparison_key(name): name for name in model.graph.initializers}
     found: dict[str, ir.TensorProtocol] = {}
-    unused = []
+    unused, repeated = [], []
     for name, tensor in tensors.items():
         weight = _weight_called(comparison_key(name), weights)
         if weight is None:
             unused.append(name)
+        elif weight in found:
+            repeated.append(f"{name} for {weight}")
         else:
             found[weight] = tensor
     head = _weight_called(comparison_key(_HEAD), weights)
@@ -110,7 +121,8 @@ def _matches(
     problems = {
         "the model has no": unused,
         "the file lacks": unfed,
-        "shapes differ:": [
+        "the file has a second tensor": repeated,
+        "shapes or types differ:": [
             text
             for name, tensor in found.items()
             if (text := _difference(name, model.graph.initializers[name], tensor))
@@ -144,10 +156,18 @@ def _is_weight(name: str, value: ir.Value) -> bool:
 
 
 def _difference(name: str, value: ir.Value, tensor: ir.TensorProtocol) -> str | None:
-    """Return how the shapes of a weight and of its tensor differ, None if they are equal."""
+    """Return how a weight and its tensor differ in shape or in type; None if they do not.
+
+    Floats of another type are no difference, because they are cast.
+    """
     dims = [] if value.shape is None else list(value.shape.dims)
     given = list(tensor.shape.numpy())
-    return None if dims == given else f"{name} is {dims} in the model and {given} in the file"
+    if dims != given:
+        return f"{name} is {dims} in the model and {given} in the file"
+    if value.dtype in (None, tensor.dtype) or is_castable(tensor, value.dtype):
+        return None
+    types = [each.short_name() for each in (value.dtype, tensor.dtype)]
+    return f"{name} is {types[0]} in the model and {types[1]} in the file"
 
 
 def _blocks(tensor: ir.TensorProtocol) -> Blocks | None:
@@ -189,7 +209,7 @@ def _write_codes(model: ir.Model, shapes: ShapeInference, value: ir.Value, codes
         is_data = index == 0 and not node.domain and not node.outputs[0].is_graph_output()
         result = None
         at = Builder(model, model.graph, shapes, before=first)
-        if is_data and node.op_type == "Transpose":
+        if is_data and node.op_type == "Transpose" and _swaps_axes(node):
             turned = Codes(codes.codes.T.copy(), codes.scale.T.copy(), 0, codes.block)
             result = _dequantized(at, turned, stem)
         elif is_data and node.op_type == "Gather":
@@ -203,6 +223,11 @@ def _write_codes(model: ir.Model, shapes: ShapeInference, value: ir.Value, codes
             first = result.producer() or node
         node.graph.remove(node, safe=True)
     del model.graph.initializers[stem]
+
+
+def _swaps_axes(node: ir.Node) -> bool:
+    """True if the Transpose ``node`` swaps the two axes of a matrix."""
+    return list(node.attributes.get_ints("perm", (1, 0))) == [1, 0]
 
 
 def _dequantized(b: Builder, codes: Codes, stem: str) -> ir.Value:

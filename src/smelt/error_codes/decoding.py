@@ -8,7 +8,7 @@ from smelt.error_codes.code import ErrorCode
 
 CODES: Mapping[str, ErrorCode] = {
     "E801": ErrorCode(
-        "no decoder",
+        "not a decoder",
         "A decoder has an input of tokens, int64[B,S], and an output of logits, float[B,S,V]. Each "
         "other input is a mask, positions, a past with an output for the next step, or an array "
         "that the caller gives. Without a past, the logits of a token must not depend on later "
@@ -35,9 +35,10 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E805": ErrorCode(
         "weights that do not fit the decoder",
-        "The tensors of the file and the weights of the model have the same names and shapes. The "
-        "names of a GGUF file are those of llama.cpp, which are known for some architectures. An "
-        "export must keep the names of its parameters.",
+        "Each tensor of the file replaces the weight of the model with the same name and shape. "
+        "No tensor and no weight may be left. An export must keep the names of its "
+        "parameters. docs/language-models.md lists the architectures whose names in GGUF files "
+        "smelt translates.",
         "torch.onnx.export(model, args, 'model.onnx', dynamo=True)",
     ),
     "E806": ErrorCode(

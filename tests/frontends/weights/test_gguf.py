@@ -85,11 +85,15 @@ WHOLE = gguf_bytes({"key": "value"}, {"f": floats(ROWS)})
         (WHOLE[:-20], "'f' lies beyond the end"),
         (gguf_bytes({}, {}, version=1), "its version is 1"),
         (gguf_bytes({}, {}, version=3 << 24), "big endian"),
-        (gguf_bytes({"split.count": 3, "split.no": 1}, {}), "part 2 of 3"),
+        (gguf_bytes({"split.count": 3, "split.no": 1}, {}), "one of 3 parts"),
+        (gguf_bytes({"split.count": "3"}, {}), "one of 3 parts"),
         (gguf_bytes({"general.alignment": 0}, {}), "its alignment is 0"),
         (gguf_bytes({}, {"w": (16, (256,), bytes(66))}), "'w' has the type 16; F32, F16"),
-        (gguf_bytes({}, {"w": (2, (2, 48), bytes(54))}), "rows of 'w' are no whole blocks of 32"),
-        (gguf_bytes({}, {"w": (2, (), bytes(18))}), "no whole blocks"),
+        (
+            gguf_bytes({}, {"w": (2, (2, 48), bytes(54))}),
+            r"'w' is \[2, 48\], but Q4_0 needs rows of n \* 32",
+        ),
+        (gguf_bytes({}, {"w": (2, (), bytes(18))}), r"'w' is \[\], but Q4_0"),
         (gguf_bytes({}, {"w": (0, (1,) * 5, bytes(4))}), "5 dims"),
     ],
 )

@@ -133,10 +133,13 @@ def open_gguf(path: Path) -> Gguf:
 
 
 def _read(data: Any) -> Gguf:
-    """Return the content of a file; raises ValueError with a sentence for what is wrong."""
+    """Return the metadata and tensors of the file with the bytes ``data``.
+
+    Raises ValueError, which says in a sentence how the file breaks the format.
+    """
     reader = _Reader(data)
     begin = reader.skip(len(MAGIC))
-    if bytes(data[begin : len(MAGIC)]) != MAGIC:
+    if bytes(data[begin : reader.place]) != MAGIC:
         raise ValueError("it does not begin with GGUF")
     version = reader.count(4)
     if version not in VERSIONS:
@@ -144,10 +147,9 @@ def _read(data: Any) -> Gguf:
         raise ValueError("it is big endian" if is_swapped else f"its version is {version}")
     tensor_count, key_count = reader.count(), reader.count()
     metadata = {reader.text(): reader.value(reader.count(4)) for _ in range(key_count)}
-    parts = metadata.get("split.count") or 1
-    if parts > 1:
-        part = metadata.get("split.no", 0) + 1
-        raise ValueError(f"it is part {part} of {parts}: llama-gguf-split --merge joins them")
+    parts = metadata.get("split.count", 1)
+    if not isinstance(parts, int) or parts > 1:
+        raise ValueError(f"it is one of {parts} parts: llama-gguf-split --merge joins them")
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1:
         raise ValueError(f"its alignment is {alignment!r}")
@@ -176,7 +178,9 @@ def _tensor(name: str, dims: list[int], kind: int, data: Any, begin: int) -> ir.
         known = ", ".join(each.name for each in BLOCK_TYPES.values())
         raise ValueError(f"{name!r} has the type {kind}; F32, F16, BF16, {known} can be read")
     if block is not None and (not dims or dims[-1] % block.elements):
-        raise ValueError(f"rows of {name!r} are no whole blocks of {block.elements} elements")
+        raise ValueError(
+            f"{name!r} is {dims}, but {block.name} needs rows of n * {block.elements} elements"
+        )
     elements, nbytes = 1, 0
     if block is not None:
         elements, nbytes = block.elements, block.nbytes
