@@ -11,11 +11,11 @@ from smelt.ir import text
 TABLE = np.random.default_rng(0).standard_normal((9, 4)).astype(np.float32)
 
 
-def model(mixing, inputs="int64[B,S] input_ids", rows=9):
+def model(mixing, inputs="int64[B,S] input_ids", rows=9, batch="B"):
     """Tokens to logits, with ``mixing`` between the rows of an embedding and a product."""
     table, out = (", ".join(map(str, each.ravel())) for each in (TABLE[:rows], TABLE.T))
     return text.parse(
-        f'<ir_version: 10, opset_import: ["": 18]> g ({inputs}) => (float[B,S,9] logits)'
+        f'<ir_version: 10, opset_import: ["": 18]> g ({inputs}) => (float[{batch},S,9] logits)'
         f" <float[{rows},4] table = {{{table}}}, float[4,9] out = {{{out}}},"
         f" int64 one = {{1}}, int64[1] axis = {{1}}> {{"
         f" rows = Gather(table, input_ids) {mixing} logits = MatMul(mixed, out) }}"
@@ -25,6 +25,8 @@ def model(mixing, inputs="int64[B,S] input_ids", rows=9):
 SUMS = "mixed = CumSum(rows, one)"
 MEANS = "mean = ReduceMean(rows, axis) mixed = Add(rows, mean)"
 REVERSED = "mixed = CumSum<reverse=1>(rows, one)"
+INFINITE = """sums = CumSum<reverse=1>(rows, one) ones = Div(rows, rows) numbers = CumSum(ones, one)
+before = Sub(numbers, ones) infinite = Div(ones, before) mixed = Add(sums, infinite)"""
 TYPES = "int64[B,S] input_ids, int64[B,S] token_type_ids, float[B,S] attention_mask"
 
 
@@ -33,7 +35,17 @@ def test_a_decoder_reads_earlier_tokens_only(inputs):
     smelt.Decoder(model(SUMS, inputs))
 
 
-@pytest.mark.parametrize("mixing", [MEANS, REVERSED])
+@pytest.mark.parametrize("batch", ["B", "2"])
+def test_the_batch_is_that_of_the_model_or_of_a_given_array(batch):
+    inputs = f"int64[{batch},S] input_ids, float[{batch},1,4] hidden"
+    mixing = "sums = CumSum(rows, one) mixed = Add(sums, hidden)"
+    hidden = np.zeros((2, 1, 4), np.float32)
+    decoder = smelt.Decoder(model(mixing, inputs, batch=batch), inputs={"hidden": hidden})
+    if batch == "B":
+        assert [len(row) for row in decoder.generate([[3, 1], [4, 1]], 2)] == [2, 2]
+
+
+@pytest.mark.parametrize("mixing", [MEANS, REVERSED, INFINITE])
 def test_an_encoder_is_refused(mixing):
     with pytest.raises(
         smelt.SmeltError, match="depend on later tokens, as in an encoder"

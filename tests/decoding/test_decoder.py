@@ -116,3 +116,9 @@ def test_a_state_that_is_given_is_the_first_one(first_state, expected):
     decoder = smelt.Decoder(text.parse(COUNTS), inputs=inputs)
     for _ in range(2):  # a second call begins with the first state again
         assert decoder.generate([2, 1, 2], 3).tolist() == [expected] * 3
+
+
+def test_a_state_has_the_batch_of_the_tokens_whatever_its_dim_is_called():
+    model = text.parse(COUNTS.replace("float[B,6]", "float[N,6]"))
+    got = smelt.generate(model, [[2, 1, 2], [1, 1, 3]], 3)
+    assert [row.tolist() for row in got] == [[2] * 3, [1] * 3]

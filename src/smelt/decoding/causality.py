@@ -19,16 +19,17 @@ from smelt.errors import UsageError
 from smelt.ir.cloning import clone_model
 
 COMMON, TAIL = 4, 3
-"""The tokens at the begin of both sequences, and those after them."""
+"""How many tokens both sequences begin with, and how many follow."""
 
 TOLERANCE = 1e-3
-"""The largest difference of equal logits over the largest magnitude, by rounding."""
+"""Rounding may change logits by this part of the largest finite magnitude."""
 
 
 def refuse_later_tokens(model: ir.Model, ports: Ports, constants: Mapping[str, Array]) -> None:
     """Raise UsageError E801 if the logits of a token change with the tokens after it.
 
-    ``model`` takes any number of tokens, computes the logits of all, and has no past.
+    ``model`` takes any number of tokens, computes the logits of all, and has no past. The second
+    sequence ends with other tokens than the first in each place.
     """
     artifact = compile_model(clone_model(model), target="host", engine="numpy")
     inputs = {value.name or "": value for value in artifact.model.graph.inputs}
@@ -36,25 +37,25 @@ def refuse_later_tokens(model: ir.Model, ports: Ports, constants: Mapping[str, A
     place = names.index(ports.logits)
     random = np.random.default_rng(0)
     words = model_vocabulary(model, ports)
-    start = random.integers(words, size=(1, COMMON))
+    batch = _batch(inputs, ports, constants)
+    start, tail = (random.integers(words, size=(batch, count)) for count in (COMMON, TAIL))
     found = []
-    for _ in range(2):
-        tokens = np.concatenate([start, random.integers(words, size=(1, TAIL))], axis=1)
+    for end in (tail, (tail + 1) % words):
+        tokens = np.concatenate([start, end], axis=1)
         feeds = _feeds(tokens, ports, constants)
         arrays = [
             np.asarray(feeds[name], value.dtype.numpy() if value.dtype is not None else None)
             for name, value in inputs.items()
         ]
         found.append(np.asarray(artifact(*arrays)[place], np.float64)[:, :COMMON])
-    difference = np.abs(found[0] - found[1]).max()
-    largest = np.abs(found[0]).max(initial=0)
+    largest = np.abs(found[0][np.isfinite(found[0])]).max(initial=0)
     if np.allclose(found[0], found[1], rtol=0, atol=TOLERANCE * largest, equal_nan=True):
         return
     raise UsageError(
         "E801",
         "the model is not a decoder of tokens",
-        why="the logits of a token depend on later tokens, as in an encoder such as BERT: with "
-        f"other tokens after the first {COMMON}, their logits differ by {difference:.2g}",
+        why="the logits of a token depend on later tokens, as in an encoder such as BERT: other "
+        f"tokens after the first {COMMON} change the logits of those",
         fix="export the model with a causal mask: in transformers, the class ...ForCausalLM, with "
         "is_decoder=True for an encoder's architecture",
     )
@@ -73,15 +74,26 @@ def refuse_fixed_length(model: ir.Model, ports: Ports) -> None:
         )
 
 
+def _batch(inputs: Mapping[str, ir.Value], ports: Ports, constants: Mapping[str, Array]) -> int:
+    """Return the number of sequences that the model or one of ``constants`` fixes, else 1."""
+    dims = {name: value.shape[0] for name, value in inputs.items() if value.shape}
+    batch = dims[ports.tokens]
+    if isinstance(batch, int):
+        return batch
+    sizes = (np.shape(array)[:1] for name, array in constants.items() if dims.get(name) == batch)
+    return next((size for (size,) in sizes), 1)
+
+
 def _feeds(tokens: Array, ports: Ports, constants: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the arrays of all inputs by name for one sequence ``tokens``, int64[1, S]."""
-    count = tokens.shape[1]
+    """Return the arrays of all inputs by name for the sequences ``tokens``, int64[B, S]."""
+    batch, count = tokens.shape
     feeds = dict(constants) | ports.fixed_arrays(tokens, rows=count)
     feeds[ports.tokens] = tokens
     if ports.mask is not None:
-        feeds[ports.mask] = np.ones((1, count))
+        feeds[ports.mask] = np.ones((batch, count))
     if ports.positions is not None:
-        feeds[ports.positions] = np.arange(count)[None][(0,) * (2 - ports.position_rank)]
+        positions = np.broadcast_to(np.arange(count), (batch, count))
+        feeds[ports.positions] = positions[(0,) * (2 - ports.position_rank)]
     return feeds
 
 

@@ -65,7 +65,7 @@ def network_of(
 
     ``given`` are the inputs that the caller gives, ``carried`` those that another model computes
     in the first call. ``is_first``: the model computes the first call, and has no past to read.
-    ``weights`` replace those of the model. Raises UsageError E801 for a model that is no decoder,
+    ``weights`` replace those of the model. Raises UsageError E801 if ``source`` is not a decoder,
     E805 for weights that do not fit, and what ``smelt.load`` raises.
     """
     model = load(source, keep_opset=True) if not isinstance(source, ir.Model) else source
@@ -177,13 +177,21 @@ class Program:
         return {name: np.asarray(feeds[name], dtype) for name, dtype in self._types.items()}
 
     def _past(self, cache: Cache, batch: int, length: int) -> Array:
-        """Return a past of ``length`` rows of zeros; they share their memory."""
-        axis = 0 if cache.input in self.network.appended else cache.axis
+        """Return a past of ``length`` rows of zeros; they share their memory.
+
+        The batch is the first axis, or the second one after the rows, whatever the name of its dim.
+        """
+        is_appended = cache.input in self.network.appended
+        axis, batch_axis = (0, 1) if is_appended else (cache.axis, 0)
         value = next(v for v in self.network.model.graph.inputs if v.name == cache.input)
         batch_dim = self.network.dim(0)
         dims = [
-            dim if isinstance(dim, int) else batch if str(dim) == batch_dim else length
-            for dim in value.shape or ()
+            dim
+            if isinstance(dim, int)
+            else batch
+            if place == batch_axis or str(dim) == batch_dim
+            else length
+            for place, dim in enumerate(value.shape or ())
         ]
         if cache.kind == "grown":
             dims[axis] = length
