@@ -46,8 +46,8 @@ class Decoder:
     ) -> None:
         """Read and optimize the models; they are compiled by the first call of ``generate``.
 
-        Raises UsageError E801 for a model that is no decoder, E805 for ``weights`` that do not fit,
-        and what ``smelt.load`` raises.
+        Raises UsageError E801 for a model that is not a decoder, E805 for ``weights`` that do not
+        fit, and what ``smelt.load`` raises.
         """
         given = {name: np.asarray(value) for name, value in (inputs or {}).items()}
         self._constants = given

@@ -77,8 +77,8 @@ def ports_of(model: ir.Model, given: Collection[str] = (), carried: Collection[s
     ``given`` are the inputs that the caller gives. One whose name belongs to an output of its shape
     is the first state of a cache. ``carried`` are the outputs of the model that computes the
     prompt; they include pasts that ``model`` reads and does not return, such as the keys of an
-    encoder's states. Raises UsageError E801 if ``model`` is no decoder: it lacks tokens or logits,
-    or has an input of unknown meaning; E804 if ``given`` has a past that grows.
+    encoder's states. Raises UsageError E801 if ``model`` is not a decoder: it lacks tokens or
+    logits, or has an input of unknown meaning; E804 if ``given`` has a past that grows.
     """
     inputs = {value.name or "": value for value in model.graph.inputs}
     free = {name: value for name, value in inputs.items() if name not in given}

@@ -81,7 +81,7 @@ def bias_shift(node: ir.Node, weight: np.ndarray, codes: Codes, mean: np.ndarray
 
 
 def _numbers(codes: Codes) -> np.ndarray:
-    """Return the numbers that ``codes`` stand for."""
+    """Return ``codes`` times their scales, as float64."""
     numbers, scale = codes.codes.astype(np.float64), codes.scale.astype(np.float64)
     if codes.block:
         spread = np.repeat(scale, codes.block, axis=codes.axis)

@@ -1,4 +1,4 @@
-"""Tables of codes whose rows a Gather reads, and that a product may read, too.
+"""Store the codes of a table, such as an embedding, for a Gather and a product that read it.
 
 A table of 4-bit codes is stored two in a byte. If a product also reads the table, int4 codes are
 stored once, and operators on this constant make the bytes. Runtimes compute them as they load.
