@@ -202,7 +202,7 @@ def test_models_that_do_not_fit_are_refused(case):
 
 
 def test_swapped_models_are_refused():
-    with pytest.raises(SmeltError, match="no decoders") as refused:
+    with pytest.raises(SmeltError, match="not a decoder without past") as refused:
         smelt.merge(*reversed(decoders()))
     assert "order" in refused.value.fix
 

@@ -129,7 +129,7 @@ def _check_pair(first: ir.Model, cached: ir.Model, names: tuple[str, str], condi
     elif not set(cached_inputs) - set(first_inputs):
         why = f"{names[1]} has no input that {names[0]} lacks, such as past keys and values"
     if why:
-        what = f"{names[0]} and {names[1]} are no decoders without and with past"
+        what = f"{names[0]} and {names[1]} are not a decoder without past and one with past"
         raise UsageError("E665", what, why=why, fix=fix)
 
 
