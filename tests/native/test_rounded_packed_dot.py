@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from c_library import STRICT, Library, ops
+from c_library import STRICT, Library, compile_c, ops, with_values
 from native.test_packed_dot import Case, given
 from native.test_quantized_conv import AVX2, NATIVE, skip_what_lacks
 
+from smelt.errors import ErrorList
+from smelt.native.kernels.quantized.panel_codes import panel_codes
+from smelt.native.kernels.quantized.weight_blocks import LONGEST, Blocks
 from smelt.operators.onnxruntime.microsoft.packed import product
 
 
@@ -136,6 +139,15 @@ def test_many_rows_are_near_the_floats(tiles: Library, name: str) -> None:
     np.testing.assert_allclose(got, want, rtol=0.01, atol=0.01 * np.abs(want[4:]).max())
 
 
+def test_rows_that_bfloat16_rounds_to_infinity(tiles: Library) -> None:
+    case = OF_TILES["few rows, 4 bits"]
+    x, _ = given(case)
+    x[3] = 0
+    x[3, 20] = np.finfo(np.float32).max
+    want, (got,) = given(case, x)[1], tiles.run("few rows, 4 bits", [x])
+    np.testing.assert_allclose(got, want, rtol=0.01, atol=0.01 * np.abs(want[4:]).max())
+
+
 @pytest.mark.parametrize("name", ["a row, 4 bits", "5 rows, 8 bits"])
 def test_tiny_and_huge_rows(library: Library, name: str) -> None:
     for factor in (1e-40, 1e-30, 1e30):
@@ -143,3 +155,33 @@ def test_tiny_and_huge_rows(library: Library, name: str) -> None:
         x = (x * factor).astype(np.float32)
         (got,), want = library.run(name, [x]), given(BITS[name], x)[1]
         np.testing.assert_allclose(got, want, rtol=0.02, atol=max(0.02 * np.abs(want).max(), 1e-33))
+
+
+@pytest.mark.parametrize("length", [LONGEST, 2 * LONGEST])
+def test_blocks_whose_sums_may_exceed_32_bits_are_refused(length: int) -> None:
+    case = Rounded((1, length), 1, length, bits=8)
+    model = with_values(case.graph, 23, case.values)
+    if length == LONGEST:
+        assert ops(compile_c(model)) == ["MatMulNBits"]
+    else:
+        with pytest.raises(ErrorList, match="E201"):
+            compile_c(model)
+
+
+def test_scales_beyond_float16_raise_no_warning() -> None:
+    case = Rounded((1, 16), 1, 16)
+    values = {**case.values, "s": np.array([1e6], np.float32)}
+    with np.errstate(over="raise"):
+        compile_c(with_values(case.graph, 23, values))
+
+
+def test_panels_are_shared_by_programs_that_read_codes_alike() -> None:
+    codes = np.random.default_rng(0).integers(0, 256, (16, 16, 16)).astype(np.uint8)
+    of_4, of_8 = Blocks(16, 512, 32, 4, True), Blocks(16, 256, 16, 8, True)
+    panels = panel_codes(codes, of_4, 32)
+    assert panel_codes(codes[:], of_4, 32) is panels
+    turned = codes.transpose(1, 0, 2)
+    for other, blocks in ((codes, of_8), (turned, of_4)):
+        expected = panel_codes(other.copy(), blocks, 32)
+        assert (expected != panels).any()
+        np.testing.assert_array_equal(panel_codes(other, blocks, 32), expected)

@@ -31,7 +31,7 @@ def _refuse(instance: Instance) -> str | None:
     """Return why the instruction is refused, None if it is supported."""
     blocks = Blocks.of(instance)
     if blocks.bits not in ((4, 8) if blocks.rounds else (4,)):
-        return "weights of so few or so many bits"
+        return "weights of other than 4 bits, or 8 where the left operand may be rounded"
     if blocks.size < NIBBLES or blocks.size % NIBBLES or min(blocks.columns, blocks.depth) < 1:
         return "a block size that is not a positive multiple of 8"
     if is_present(instance, PLACES):

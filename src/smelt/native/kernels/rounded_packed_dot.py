@@ -49,7 +49,8 @@ _WIDTH = PANELS * PANEL
 def rounded_needs(instance: Instance) -> Needs:
     """Return the scratch space of rounded rows, with a factor and a sum for each block.
 
-    In its place, rows of bfloat16 may stand there, and ``TILE`` columns of weights.
+    Where tile registers may be used, the same space holds the rows as bfloat16, and ``TILE``
+    columns of weights.
     """
     blocks, chunk = Blocks.of(instance), min(CHUNK, highest(_rows(instance)))
     needed = chunk * (blocks.row + 8 * blocks.count)
@@ -198,7 +199,8 @@ def _weights(cx: KernelContext, blocks: Blocks) -> tuple[Form, list[str]]:
     codes, scales, zeros, bias = (constant(cx, i) for i in (1, SCALES, ZEROS, BIAS))
     assert codes is not None
     assert scales is not None
-    halves = scales.astype(np.float16)
+    with np.errstate(over="ignore"):
+        halves = scales.astype(np.float16)
     has_halves = bool(np.isfinite(halves).all() and (halves.astype(np.float32) == scales).all())
     form = Form(blocks.bits, zeros is not None, has_halves)
     byte, float_ = C_TYPES[ir.DataType.UINT8], C_TYPES[ir.DataType.FLOAT]

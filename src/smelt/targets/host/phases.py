@@ -121,8 +121,10 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     decomposed: list[Instruction] = []
 
     def decompose(program: Program, instruction: Instruction) -> bool:
-        """Record ``instruction``; return whether NumPy has a kernel for it, too. Otherwise it is
-        lowered to several others."""
+        """Record ``instruction``; return whether both engines have a kernel for it.
+
+        If not, it is lowered to several others.
+        """
         decomposed.append(instruction)
         return _has_both_kernels(program, instruction)
 
@@ -149,7 +151,7 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
 
 
 def _has_both_kernels(program: Program, instruction: Instruction) -> bool:
-    """True if both NumPy and C have a kernel for an instruction of which most have one in C."""
+    """True if NumPy has a kernel for the instruction, and C has one once its sizes are bound."""
     in_numpy = kernel_of(instruction.op) is not None
     return in_numpy and is_computed_with_bound_sizes(program, instruction)
 

@@ -264,7 +264,8 @@ def _store_short_scales(model: ir.Model, products: Sequence[ir.Node]) -> None:
         if scales not in casts:
             assert scales.const_value is not None
             array = scales.const_value.numpy()
-            short = array.astype(np.float16)
+            with np.errstate(over="ignore"):
+                short = array.astype(np.float16)
             if scales.graph is not model.graph or (short.astype(np.float32) != array).any():
                 continue
             b = Builder(model, model.graph, shapes, before=model.graph[0])

@@ -51,7 +51,7 @@ def rounded_blocks(cx: KernelContext) -> str:
     """Return the name of a function ``(x, n, size, blocks, to, factors, of_blocks)``.
 
     It rounds n floats in blocks of ``size``, padded with zeros, and stores the factor and the sum
-    of each block. It returns whether all floats are finite; if not, ``to`` has no meaning.
+    of each block. It returns whether all floats are finite; if not, blocks are missing.
     Magnitudes below 1e-35 become 0.
     """
     declare(cx)

@@ -102,6 +102,8 @@ ROUNDED = """static IF_CALLED int rounded_blocks(const float *restrict x, ptrdif
             most = v > most ? v : most;
             none += v * 0.0f;
         }
+        if (none != 0.0f)
+            return 0;
         const float factor = most > 1e-35f ? most / 127.0f : 0.0f;
         const float inverse = most > 1e-35f ? 127.0f / most : 0.0f;
         int32_t sum = 0;
@@ -117,14 +119,14 @@ ROUNDED = """static IF_CALLED int rounded_blocks(const float *restrict x, ptrdif
             sum += all[i];
 #endif
         for (; k < size; ++k) {
-            const int32_t q = k < count && none == 0.0f ? (int32_t)lrintf(x[k] * inverse) : 0;
+            const int32_t q = k < count ? (int32_t)lrintf(x[k] * inverse) : 0;
             to[k] = (int8_t)q;
             sum += q;
         }
         factors[b] = factor;
         of_blocks[b] = sum;
     }
-    return none == 0.0f;
+    return 1;
 }
 """
 

@@ -14,9 +14,10 @@ PANEL = 16
 LINE = 64
 """The bytes of a cache line, at which the first code stands."""
 
-_Key = tuple[int, tuple[int, ...], int]
+_Key = tuple[int, tuple[int, ...], tuple[int, ...], Blocks, int]
 _made: dict[_Key, tuple[weakref.ref[np.ndarray], np.ndarray]] = {}
-"""Panels that are in use, and the array that each was made of, by the address of that array.
+"""Panels that are in use, and the array that each was made of, by the address and strides of that
+array and by what ``panel_codes`` gets. The same bytes may be blocks of 4-bit or of 8-bit codes.
 
 As long as panels are in use, that array stays, so that no other array gets its address."""
 
@@ -27,7 +28,7 @@ def panel_codes(codes: np.ndarray, blocks: Blocks, width: int) -> np.ndarray:
     The order is panel, block, word, column, and the bytes of a word. Columns are padded to a
     multiple of ``width``. Programs with the same codes get the same array.
     """
-    key = (codes.ctypes.data, codes.shape, width)
+    key = (codes.ctypes.data, codes.shape, codes.strides, blocks, width)
     known = _made.get(key)
     panels = None if known is None else known[0]()
     if panels is None:

@@ -5,7 +5,8 @@ A tile register has 16 rows of 64 bytes. Linux lets a process use them once it h
 
 from __future__ import annotations
 
-TILES = """#if DOTS == 16 && defined(__AMX_BF16__) && defined(__linux__) && !defined(SMELT_NO_TILES)
+TILES = """#if DOTS == 16 && defined(__AMX_BF16__) && defined(__x86_64__) && defined(__linux__) \\
+    && !defined(SMELT_NO_TILES)
 #define TILES 1
 long syscall(long number, ...);
 static IF_CALLED int has_tiles(void)
@@ -39,8 +40,8 @@ static IF_CALLED int short_floats(const float *restrict x, ptrdiff_t n, ptrdiff_
         else
             for (ptrdiff_t i = 0; i < n - k; ++i)
                 v[i] = x[k + i];
-        const dot_reals bad = v * 0.0f;
         const codes bits = (codes)v + 0x7fff + ((codes)v >> 16 & 1);
+        const dot_reals bad = (AS_REALS(bits & 0xffff0000u) - v) * 0.0f;
         *(dot_halves *)(to + k) = __builtin_convertvector(bits >> 16, dot_halves);
         for (ptrdiff_t i = 0; i < 16; ++i)
             none += bad[i];
@@ -79,8 +80,9 @@ static NO_INLINE void tile_dot(ptrdiff_t row, const uint16_t *restrict a,
 #endif
 """
 """``has_tiles``: whether the system lets this process use tiles. ``short_floats`` rounds a row to
-bfloat16, padded with zeros, and returns whether it is finite. ``tile_dot`` multiplies up to 32 rows
-by 32 columns of bfloat16, of which two rows of 16 columns stand side by side."""
+bfloat16, padded with zeros, and returns whether the row and the rounded row are finite.
+``tile_dot`` multiplies up to 32 rows by 32 columns of bfloat16, of which two rows of 16 columns
+stand side by side."""
 
 TILE_WEIGHTS = """#if TILES
 static NO_INLINE void NAME(ptrdiff_t blocks, ptrdiff_t size, PARAMETERS

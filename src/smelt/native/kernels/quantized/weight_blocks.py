@@ -12,6 +12,9 @@ SCALES, ZEROS, PLACES, BIAS = 2, 3, 4, 5
 ROUNDED_TO_INT8 = 4
 """The ``accuracy_level`` with which a kernel may round the left operand to int8."""
 
+LONGEST = 2**16
+"""The longest block that is rounded: its sum of 127 times 255 stays below 2**31."""
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -31,7 +34,7 @@ class Blocks:
         columns, depth, size, bits = (
             instance.int(each) for each in ("N", "K", "block_size", "bits")
         )
-        rounds = instance.int("accuracy_level") == ROUNDED_TO_INT8
+        rounds = instance.int("accuracy_level") == ROUNDED_TO_INT8 and size <= LONGEST
         return Blocks(columns, depth, size, bits, rounds)
 
     @property

@@ -32,9 +32,9 @@ class Operand:
     copied: bool
 
     def view(self, array: Array) -> Array:
-        """Return ``array`` as matrices; a view if its strides are those that were planned for.
+        """Return ``array`` as matrices, for an operand that needs no copy.
 
-        A state of a loop may arrive with other strides. Then reshape returns a copy.
+        It is a view. Only a state of a loop may have strides that force ``reshape`` to copy it.
         """
         return array.transpose(self.order).reshape(self.shape)
 
