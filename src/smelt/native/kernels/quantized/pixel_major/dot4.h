@@ -2,6 +2,7 @@
    two columns at once. Two words hold these: the first has 16 bits for rows 0 and 2, the second for
    rows 1 and 3. The 16 bits are the weight of the first column, plus 256 times that of the second. So
    a sum `s` of such products is the sum `t` of the first column plus 256 times that of the second. */
+#define WRAPPED_SUM(s, t) ((int32_t)((uint32_t)(s) + (uint32_t)(t)))
 #define SECOND_SUM(s, t) ((int32_t)((uint32_t)(s) - (uint32_t)(t)) >> 8)
 #if HAS_DSP
 #define ADD_TWO(both, x, s, t) { \
@@ -25,8 +26,7 @@ static INLINED int32_t dot4_BYTE(const BYTE_t *p, int32_t weights, int32_t sum)
     return DOT2(ODD_int8(weights), ODD_BYTE(four), sum);
 }
 #else
-#define ADD_PRODUCT(x, w, sum) \
-    sum = (int32_t)((uint32_t)(sum) + (uint32_t)((int32_t)(x) * (w)))
+#define ADD_PRODUCT(x, w, sum) sum = WRAPPED_SUM(sum, (int32_t)(x) * (w))
 #define ADD_TWO(word, x, y, s, t) { \
     const int16_t both = (int16_t)(word), next = (int16_t)((word) >> 16); \
     ADD_PRODUCT(x, both, s); \

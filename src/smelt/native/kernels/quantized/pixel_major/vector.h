@@ -21,10 +21,11 @@ static ONE_COPY void vector_NAME(const BYTE_t *x, ptrdiff_t depth, ptrdiff_t col
             ADD_COLUMNS_BYTE(rest)
         }
         const int32_t *bias = e->bias + channel;
-        out[0] = finish_NAME(scale_of_NAME(e, channel), bias[0] + t0);
-        out[1] = finish_NAME(scale_of_NAME(e, channel + 1), bias[1] + SECOND_SUM(s0, t0));
-        out[2] = finish_NAME(scale_of_NAME(e, channel + 2), bias[2] + t1);
-        out[3] = finish_NAME(scale_of_NAME(e, channel + 3), bias[3] + SECOND_SUM(s1, t1));
+        const int32_t u0 = SECOND_SUM(s0, t0), u1 = SECOND_SUM(s1, t1);
+        out[0] = finish_NAME(scale_of_NAME(e, channel), WRAPPED_SUM(bias[0], t0));
+        out[1] = finish_NAME(scale_of_NAME(e, channel + 1), WRAPPED_SUM(bias[1], u0));
+        out[2] = finish_NAME(scale_of_NAME(e, channel + 2), WRAPPED_SUM(bias[2], t1));
+        out[3] = finish_NAME(scale_of_NAME(e, channel + 3), WRAPPED_SUM(bias[3], u1));
     }
     while (columns-- > 0) {
         int32_t s = e->bias[channel];
