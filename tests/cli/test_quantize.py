@@ -17,15 +17,15 @@ from smelt.ir import text
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     model = to_proto(
-        text.parse("g (float[B,16] x, float[16,32] w) => (float[B,32] y) { y = MatMul(x, w) }")
+        text.parse("g (float[B,16] x, float[16,64] w) => (float[B,64] y) { y = MatMul(x, w) }")
     )
     rng = np.random.default_rng(0)
-    weight = onnx.numpy_helper.from_array(rng.normal(size=(16, 32)).astype(np.float32), "w")
+    weight = onnx.numpy_helper.from_array(rng.normal(size=(16, 64)).astype(np.float32), "w")
     model.graph.initializer.append(weight)
     del model.graph.input[1]
     onnx.save(model, tmp_path / "model.onnx")
     np.savez(tmp_path / "data.npz", x=rng.normal(size=(20, 16)).astype(np.float32))
-    np.save(tmp_path / "labels.npy", np.arange(20) % 32)
+    np.save(tmp_path / "labels.npy", np.arange(20) % 64)
     (tmp_path / "quality.py").write_text(
         "import numpy as np\n"
         "def off(a, b): return max(abs(x['y'] - y['y']).max() for x, y in zip(a, b))\n"

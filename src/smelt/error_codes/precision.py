@@ -56,8 +56,8 @@ CODES: Mapping[str, ErrorCode] = {
     "E678": ErrorCode(
         "nothing to quantize",
         "Only matrix products, convolutions and Gathers with constant float32 weights can be "
-        "quantized. The model has none.",
-        "`smelt inspect` lists the operators",
+        "quantized. The model has none, or each would be slower in integers.",
+        "`smelt inspect` lists the operators; `--gain bytes` does not count time",
     ),
     "E679": ErrorCode(
         "options of quantization with wrong values",

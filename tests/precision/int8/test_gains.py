@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import onnx.parser
 import pytest
 
+import smelt
 from smelt.errors import UsageError
 from smelt.precision.int8.candidates import Candidate
 from smelt.precision.int8.gains import gains_of
@@ -70,3 +73,28 @@ def test_equal_candidates_are_measured_together_in_groups_of_a_size() -> None:
     layers = [small, large, candidate(), candidate(macs=2000), candidate()]
     assert equal_groups(layers, 2) == [[small, small], [large, large], [small]]
     assert equal_groups(layers, 1) == [[each] for each in layers]
+
+
+def narrow_products(body: str) -> Any:
+    proto = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17]> f (float[B,64] x) => (float[B,N] y) {{ {body} }}'
+    )
+    rng = np.random.default_rng(0)
+    for name, shape in {"w": (64, 64), "v": (64, 1)}.items():
+        if f"{name})" in body:
+            array = rng.normal(0, 0.3, shape).astype(np.float32)
+            proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    return smelt.load(proto)
+
+
+def test_a_product_that_would_take_more_cycles_stays_in_float() -> None:
+    data = {"x": np.random.default_rng(1).normal(size=(8, 64)).astype(np.float32)}
+    settings: dict[str, Any] = {"within": "50%", "gain": "cycles", "cpu": "cortex-m4"}
+    settings["activations"] = "static"
+    both = narrow_products("a = MatMul(x, w) r = Relu(a) y = MatMul(r, v)")
+    result = smelt.quantize(both, data, **settings)
+    assert [each.name for each in result.chosen] == ["a"]
+    assert result.kept == {"y": "it would take more cycles in integers"}
+    with pytest.raises(UsageError, match="each product would take more cycles") as caught:
+        smelt.quantize(narrow_products("y = MatMul(x, v)"), data, **settings)
+    assert caught.value.code == "E678"

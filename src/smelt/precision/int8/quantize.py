@@ -59,7 +59,7 @@ def quantize_within(
     The model has an opset of at least 13, of 21 for int4; the function names its values.
     The errors that ``record`` holds are not measured again, and new ones are added. Raises
     UsageError E677 if no product fits, with the least error of one, and E678 if the model has no
-    such product.
+    product with a gain.
     """
     name_values(model)
     opened = open_best(model, data, metrics.choosing, settings, record or Record(), say)
@@ -92,16 +92,24 @@ def _written_within(writing: Writing, search: Search) -> tuple[ir.Model, float]:
 
     Integer kernels round differently from the emulation in the search. So the written model is
     measured, and the last choice is dropped until the error is within the limit. If no choice is
-    left, the single step with the least error is written. Raises UsageError E677 if that step is
-    not within the limit either.
+    left, the single step with a gain and the least error is written. Raises UsageError E677 if that
+    step is not within the limit either, and E678 if no step has a gain.
     """
     measure = search.measure
+    gainful = [step for step in search.alone if step.gain > 0]
+    if not gainful:
+        raise UsageError(
+            "E678",
+            f"each product would take more {search.gains.kind} in integers",
+            why="products of few numbers gain less than it takes to round their operands",
+            fix="--gain bytes",
+        )
     while search.chosen:
         written, error = writing.write(search.chosen)
         if error <= search.limit:
             return written, error
         search.too_much[search.drop_last()] = error
-    least = min(search.alone, key=lambda step: step.error)
+    least = min(gainful, key=lambda step: step.error)
     search.chosen = {least.candidate: least.form}
     written, error = writing.write(search.chosen)
     if error <= search.limit:
@@ -123,10 +131,14 @@ def _reasons(search: Search, candidates: Sequence[Candidate]) -> dict[str, str]:
     text = search.measure.metric.text
     alone: dict[Candidate, float] = {}
     for step in search.alone:
-        alone[step.candidate] = min(step.error, alone.get(step.candidate, math.inf))
+        if step.gain > 0:
+            alone[step.candidate] = min(step.error, alone.get(step.candidate, math.inf))
     reasons = {}
     for each in candidates:
         if each in search.chosen:
+            continue
+        if each not in alone:
+            reasons[each.name] = f"it would take more {search.gains.kind} in integers"
             continue
         error = search.too_much.get(each)
         together = f"; with the others {text(error)}" if error is not None else ""
