@@ -122,3 +122,11 @@ def test_a_state_has_the_batch_of_the_tokens_whatever_its_dim_is_called():
     model = text.parse(COUNTS.replace("float[B,6]", "float[N,6]"))
     got = smelt.generate(model, [[2, 1, 2], [1, 1, 3]], 3)
     assert [row.tolist() for row in got] == [[2] * 3, [1] * 3]
+
+
+def test_padding_does_not_enter_a_state():
+    """The model has a mask and positions, but counts the tokens of padding, too."""
+    inputs = "int64[B,S] tokens, int64[B,T] attention_mask, int64[B,S] position_ids"
+    model = COUNTS.replace("int64[B,S] tokens", inputs)
+    got = smelt.generate(text.parse(model), [[2, 1, 2, 1, 1], [3]], 2)
+    assert [row.tolist() for row in got] == [[1] * 2, [3] * 2]

@@ -127,12 +127,13 @@ class Decoder:
     def _groups(self, prompts: list[Array]) -> list[list[Array]]:
         """Return the prompts that are computed together: all, or each alone.
 
-        Prompts of different lengths need padding, which a model without mask and positions would
-        count as tokens.
+        Prompts of different lengths need padding. A model without mask and positions would count
+        padding as tokens, and a recurrent state would take it in.
         """
         ports = self._step.ports
         has_positions = ports.positions is not None and ports.position_rank == 2
-        may_pad = ports.mask is not None and has_positions and self._first is None
+        has_state = any(cache.kind == "replaced" for cache in ports.caches)
+        may_pad = ports.mask is not None and has_positions and not has_state and self._first is None
         is_fixed = isinstance(self._step.dim(0), int)
         together = may_pad or len(set(map(len, prompts))) == 1
         return [prompts] if together and not is_fixed else [[prompt] for prompt in prompts]
