@@ -232,8 +232,8 @@ def refuse_no_numbers(outputs: Sequence[Mapping[str, np.ndarray]]) -> None:
         raise UsageError(
             "E684",
             "the outputs hold no numbers, so no error can be measured",
-            why="the samples are empty, or all outputs are sequences",
-            fix="give samples with at least one row",
+            why="the samples are empty, or the model computes only NaN, infinities or sequences",
+            fix="give samples with at least one row for which an output is finite",
         )
 
 

@@ -14,8 +14,15 @@ Outputs: TypeAlias = Sequence[Mapping[str, np.ndarray]]
 
 
 def has_numbers(outputs: Outputs) -> bool:
-    """True if an output of a sample has an element, so that an error can be measured."""
-    return any(array.size for sample in outputs for array in sample.values())
+    """True if an output of a sample has an element that an error can be measured on.
+
+    NaN and infinities are none: where the model computes them, so do its changed forms.
+    """
+    return any(
+        np.isfinite(array).any() if is_float(array.dtype) else array.size
+        for sample in outputs
+        for array in sample.values()
+    )
 
 
 def float_names(outputs: Outputs) -> list[str]:
