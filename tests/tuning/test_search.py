@@ -16,7 +16,7 @@ from smelt.runtime.session import STOP_SPINNING, SessionAdvice
 from smelt.targets.ort.saved import read_advice
 from smelt.tuning import search, tune_model
 from smelt.tuning.race import Comparison, race
-from smelt.tuning.setup import SKIP_NORM, Setup
+from smelt.tuning.setup import SKIP_NORM
 
 MODEL = text.parse("""
     g (float[N,32,64] x, float[64] g, float[64] b) => (float[N,32,64] y) {
@@ -232,8 +232,3 @@ def test_a_candidate_that_does_not_run_is_not_taken(judged: Callable[[Judge], No
     judged(judge)
     (basic,) = (e for e in _tuned().report["tune"]["tried"] if e["what"] == "level basic")
     assert basic == {"what": "level basic", "taken": False, "why": "it fails: no such level"}
-
-
-def test_packed_weights_are_not_tried_without_graph_optimizations() -> None:
-    plain, packed = (dict(Setup().other_sessions(each)) for each in ({}, {"weights": "int8"}))
-    assert plain.keys() - packed.keys() == {"level disabled"}

@@ -116,7 +116,7 @@ class _Search:
         self._run_source(source)
         best, artifact = untouched, source
         best, artifact = self.better(best, artifact, [(COMPILED, first)])
-        best, artifact = self.better(best, artifact, best.other_sessions(self.options))
+        best, artifact = self.better(best, artifact, best.other_sessions())
         if not best.untouched:
             best, artifact = self.better(best, artifact, best.other_graphs(artifact))
         final = self.compare(source, artifact, 4 * self.slice)

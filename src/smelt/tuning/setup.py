@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,12 +63,8 @@ class Setup:
             dropped = self.dropped_passes | {name}
             yield f"without the pass {name}", replace(self, dropped_passes=dropped)
 
-    def other_sessions(self, options: Mapping[str, str]) -> Iterator[tuple[str, Setup]]:
-        """Yield setups that each change one session option; ``options`` are those of the target.
-
-        At the level ``disabled``, ONNX Runtime computes products with packed ``weights`` as 0, as
-        it does not fold the Cast of their scales.
-        """
+    def other_sessions(self) -> Iterator[tuple[str, Setup]]:
+        """Yield setups that each change one session option."""
         advice = self.advice
         candidates = {
             "without SkipLayerNormalization": replace(advice, without=SKIP_NORM),
@@ -78,8 +74,6 @@ class Setup:
             "without an arena": replace(advice, arena=False),
             "with memory reuse": replace(advice, memory_reuse=True),
         }
-        if options.get("weights"):
-            del candidates["level disabled"]
         if advice.threads != 1:
             candidates["without spinning"] = replace(advice, spinning=False)
         for name, changed in candidates.items():

@@ -83,7 +83,8 @@ def _asymmetric(blocks: Array, bits: int) -> tuple[Array, Array]:
 def _short(scales: Array) -> Array:
     """Round scales to numbers of float16, where it holds them; 1 for scales near 0.
 
-    Codes are computed for the rounded scale, so this hardly adds to the error of a weight.
+    Compiled code keeps such scales in float16. Codes are computed for the rounded scale, so this
+    hardly adds to the error of a weight.
     """
     scales = np.where(np.abs(scales) < np.finfo(np.float32).tiny, np.float32(1), scales)
     limits = np.finfo(np.float16)

@@ -21,7 +21,6 @@ from smelt.ir.constants import Constants, is_constant
 from smelt.ir.node_inputs import optional_input
 from smelt.ir.pattern import Op, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule
-from smelt.ir.shapes.inference import ShapeInference
 from smelt.operators.onnxruntime.microsoft.declared import DOMAIN
 from smelt.targets.base import Plan
 from smelt.targets.ort.blocks import pack
@@ -247,30 +246,10 @@ def finish_weights(plan: Plan[None, None]) -> None:
     if not options.weights or not products:
         return
     note_approximation(plan.model, f"weights of {options.weights}, {options.block} to a scale")
-    _store_short_scales(plan.model, products)
     for graph in scope.graphs(plan.model):
         for name, value in list(graph.initializers.items()):
             if not value.is_graph_input() and scope.is_dead(value):
                 del graph.initializers[name]
-
-
-def _store_short_scales(model: ir.Model, products: Sequence[ir.Node]) -> None:
-    """Store scales that float16 can hold in it, with a Cast that ONNX Runtime folds as it loads."""
-    shapes, casts = ShapeInference(model), dict[ir.Value, ir.Value]()
-    for node in products:
-        scales = node.inputs[2]
-        if scales is None or not scales.is_initializer() or scales.is_graph_input():
-            continue
-        if scales not in casts:
-            assert scales.const_value is not None
-            array = scales.const_value.numpy()
-            with np.errstate(over="ignore"):
-                short = array.astype(np.float16)
-            if scales.graph is not model.graph or (short.astype(np.float32) != array).any():
-                continue
-            b = Builder(model, model.graph, shapes, before=model.graph[0])
-            casts[scales] = b.cast(b.constant(short, name=scales.name), ir.DataType.FLOAT)
-        node.replace_input_with(2, casts[scales])
 
 
 def rules_for_weights(options: Options) -> Sequence[Rule]:
