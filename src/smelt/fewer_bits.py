@@ -34,13 +34,16 @@ LOWEST_OPSET = 17
 QuantizeLinear has scales per channel since opset 13, and LayerNormalization exists since 17."""
 
 OPSET_OF_BLOCKS = 21
-"""The first opset with int4 and scales per block."""
+"""The first opset with 4-bit types and scales per block."""
 
 BLOCKS = (16, 32, 64, 128)
-"""Sizes of int4 blocks."""
+"""Sizes of 4-bit blocks."""
 
-WEIGHTS = ("int8", "int4")
-"""Types of weights."""
+WEIGHTS = ("int8", "int4", "nf4")
+"""Types of weights. Codes of NF4 are indices of a table of 16 numbers, which are dense near 0."""
+
+FOUR_BITS = frozenset({"int4", "nf4"})
+"""The types of weights with a scale per block."""
 
 
 def quantize(
@@ -88,12 +91,13 @@ def quantize(
     has_data = calibrate is not None
     _check(activations, weights, block, weight_bits, ranges, method, has_data=has_data)
     _check_effect(weights, ranges, method, gain, per_tensor=per_tensor, has_data=has_data)
-    work = _prepared(model, OPSET_OF_BLOCKS if weights == "int4" else LOWEST_OPSET)
+    work = _prepared(model, OPSET_OF_BLOCKS if weights in FOUR_BITS else LOWEST_OPSET)
     data = calibration_data(work, calibrate, held, dims=dims, seed=seed)
     classes = held_labels(data, np.asarray(labels)) if labels is not None else None
     choosing = selection_labels(data, np.asarray(labels)) if labels is not None else None
     metrics = Metrics(find_metric(metric, choosing), find_metric(metric, classes))
-    format_ = Format(signed, weight_bits, block if weights == "int4" else 0, per_tensor)
+    blocks = block if weights in FOUR_BITS else 0
+    format_ = Format(signed, weight_bits, blocks, per_tensor, weights == "nf4")
     settings = Settings(
         activations,
         gains_of(gain, cpu),
@@ -168,12 +172,12 @@ def _check_effect(
 ) -> None:
     """Raise UsageError E679 for an option that does nothing with the others."""
     why, option = "", "--per-tensor" if per_tensor and ranges == "minmax" else "--ranges"
-    if method == "gptq" and weights != "int4":
+    if method == "gptq" and weights not in FOUR_BITS:
         why, option = "GPTQ rounds weights of 4 bits", "--method gptq"
-    elif weights == "int4" and (per_tensor or ranges != "minmax"):
-        why = "int4 weights have a scale per block, and leave activations in float"
-    elif weights == "int4" and gain == "cycles":
-        why, option = "int4 weights are turned into floats in each run", "--gain cycles"
+    elif weights in FOUR_BITS and (per_tensor or ranges != "minmax"):
+        why = f"{weights} weights have a scale per block, and leave activations in float"
+    elif weights in FOUR_BITS and gain == "cycles":
+        why, option = f"{weights} weights are turned into floats in each run", "--gain cycles"
     elif not has_data and ranges != "minmax":
         why = "ranges are measured only on calibration data"
     if why:

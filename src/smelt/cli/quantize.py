@@ -70,13 +70,16 @@ ActivationsOption = Annotated[
     ),
 ]
 WeightsOption = Annotated[
-    Literal["int8", "int4"],
-    typer.Option("--weights", help="The type of weights. int4 keeps activations in float."),
+    Literal["int8", "int4", "nf4"],
+    typer.Option(
+        "--weights",
+        help="The type of weights. int4 and nf4, a table of 16 numbers, keep activations in float.",
+    ),
 ]
 Block = Annotated[
     int,
     typer.Option(
-        "--block", metavar="N", help="The number of int4 weights with one scale: 16 to 128."
+        "--block", metavar="N", help="The number of 4-bit weights with one scale: 16 to 128."
     ),
 ]
 GainOption = Annotated[
@@ -126,7 +129,7 @@ MethodOption = Annotated[
     typer.Option(
         "--method",
         help="How weights are rounded: to the nearest; after channels between convolutions were "
-        "equalized, or those of activations scaled (SmoothQuant; AWQ with int4); with int4 then by "
+        "equalized, or those of activations scaled (SmoothQuant; AWQ with 4 bits); 4 bits then by "
         "GPTQ. auto keeps the best by its error.",
     ),
 ]

@@ -18,7 +18,7 @@ import typer
 from smelt.cli.tracing import parse_names
 from smelt.errors import UsageError
 
-STORED = ("int4", "int8")
+STORED = ("int4", "int8", "nf4")
 """Values of ``--weights`` that name a storage type; any other value is a checkpoint."""
 
 _TYPE = re.compile(r"(u?int|fp|float|bf|bfloat|nf)\d+")
@@ -32,9 +32,9 @@ class Weights:
         list[str] | None,
         typer.Option(
             "--weights",
-            metavar="CKPT|int4|int8",
+            metavar="CKPT|int4|int8|nf4",
             help="A checkpoint (safetensors, npz, orbax) with numbers for weights that have only a"
-            " type. Or, for target ort, int4 or int8: the type to store matrix weights in.",
+            " type. Or, for target ort, int4, int8 or nf4: the type to store matrix weights in.",
         ),
     ] = None
     weight_name: Annotated[

@@ -22,7 +22,7 @@ class Within:
         str | None,
         typer.Option(
             metavar="ERROR",
-            help="With --weights int4 or int8: the largest error of the outputs, such as 2%,"
+            help="With --weights int4, int8 or nf4: the largest error of the outputs, such as 2%,"
             " measured on --inputs. Weights whose types would cost more stay in float.",
         ),
     ] = None
@@ -45,7 +45,7 @@ class Within:
         if kind is None or callable(source.model):
             raise UsageError(
                 "E637",
-                "--within is given without --weights int4 or int8"
+                "--within is given without --weights int4, int8 or nf4"
                 if kind is None
                 else "--within is given for a function",
                 why="it limits the error of an ONNX model whose weights get fewer bits",

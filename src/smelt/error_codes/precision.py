@@ -61,8 +61,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E679": ErrorCode(
         "options of quantization with wrong values",
-        "Activations are auto, static, dynamic or float; weights int8 or int4; blocks 16, 32, 64 "
-        "or 128; gains time, bytes or cycles, the last one with `--option cpu=` and a CPU whose "
+        "Activations are auto, static, dynamic or float; weights int8, int4 or nf4; blocks 16, 32, "
+        "64 or 128; gains time, bytes or cycles, the last one with `--option cpu=` and a CPU whose "
         "kernels were counted.",
         "smelt quantize model.onnx --weights int4 --block 32",
     ),

@@ -53,6 +53,10 @@ KEPT = {
         "g (float[2] x) => (float[2] y) <int8[2] q = {1, 2}, float s = {0.5}> "
         "{ w = DequantizeLinear(q, s) y = Mul(x, w) }"
     ),
+    "codes of 4 bits": (
+        "g (float[3] x) => (float[3] y) <uint4[3] q = {16, 1}, float[2] t = {0.5, 1}> "
+        "{ c = Cast<to=6>(q) w = Gather(t, c) y = Mul(x, w) }"
+    ),
     "a compressed weight of channels, moved": (
         "g (float[2] x) => (float[2,2] y) <int8[2,2] q = {1, 2, 3, 4}, float[2] s = {0.5, 1},"
         "int8[2] z = {0, 1}> { w = DequantizeLinear<axis=0>(q, s, z) t = Transpose(w)"

@@ -12,7 +12,7 @@ import pytest
 import smelt
 from smelt.precision.int8 import written
 from smelt.precision.int8.bias import bias_shift, channel_means
-from smelt.precision.int8.linear import int4_blocks, weight_codes
+from smelt.precision.int8.linear import weight_blocks, weight_codes
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 NODES = {
@@ -58,7 +58,7 @@ def test_a_constant_activation_gives_the_result_of_the_float_weights(name: str, 
         pytest.skip("int4 is for matrices")
     channel = 1 if name == "Gemm" else 0
     codes = (
-        int4_blocks(weight, 1 - channel, block)
+        weight_blocks(weight, 1 - channel, block)
         if block
         else weight_codes(weight, channel, bits=3)  # coarse, so that the error shows
     )

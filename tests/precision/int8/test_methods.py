@@ -14,9 +14,10 @@ import pytest
 import smelt
 from smelt.errors import UsageError
 from smelt.ir import scope, text
+from smelt.operators.onnxruntime.four_bits import INT4, NORMAL_FLOAT4, Grid
 from smelt.precision.int8.absorb import divide_activation
 from smelt.precision.int8.gptq import compensated_blocks
-from smelt.precision.int8.linear import Codes, int4_blocks
+from smelt.precision.int8.linear import Codes, numbers_of, weight_blocks
 from smelt.precision.int8.scaling import best_scale
 from smelt.precision.int8.writer import Format
 from smelt.runtime.runner import run
@@ -109,20 +110,20 @@ def test_a_large_channel_gets_a_large_divisor(format_: Format) -> None:
     assert best_scale(0 * rows, [np.ones((32, 8), np.float32)], format_) is None
 
 
-def test_compensated_codes_err_less_on_correlated_rows() -> None:
+@pytest.mark.parametrize("grid", [INT4, NORMAL_FLOAT4], ids=["int4", "nf4"])
+def test_compensated_codes_err_less_on_correlated_rows(grid: Grid) -> None:
     rng = np.random.default_rng(6)
     rows = (rng.normal(size=(400, 6)) @ rng.normal(size=(6, 80))).astype(np.float32)
     weight = rng.normal(size=(80, 24)).astype(np.float32)
 
     def error(codes: Codes) -> float:
-        scale = np.repeat(codes.scale, 32, codes.axis)
-        back = codes.codes.astype(np.float32) * (scale[:80] if codes.axis == 0 else scale[:, :80])
+        back = numbers_of(codes)
         return float(np.square(rows @ ((back if codes.axis == 0 else back.T) - weight)).sum())
 
-    nearest = error(int4_blocks(weight, 0, 32))
-    assert error(compensated_blocks(weight, 0, 32, rows)) < 0.2 * nearest
-    assert error(compensated_blocks(weight.T, 1, 32, rows)) < 0.2 * nearest
-    assert np.isfinite(error(compensated_blocks(weight, 0, 32, 0 * rows)))
+    nearest = error(weight_blocks(weight, 0, 32, grid))
+    assert error(compensated_blocks(weight, 0, 32, rows, grid)) < 0.2 * nearest
+    assert error(compensated_blocks(weight.T, 1, 32, rows, grid)) < 0.2 * nearest
+    assert np.isfinite(error(compensated_blocks(weight, 0, 32, 0 * rows, grid)))
 
 
 def outlier_model() -> ir.Model:
@@ -145,6 +146,7 @@ def outlier_data() -> list[dict[str, np.ndarray]]:
         ({"activations": "static"}, "scaled", 0.7),
         ({"activations": "dynamic"}, "scaled", 0.8),
         ({"weights": "int4", "block": 16}, "gptq", 0.8),
+        ({"weights": "nf4", "block": 16}, "gptq", 0.8),
     ],
 )
 def test_methods_lower_the_error_and_auto_takes_the_best(
@@ -197,6 +199,27 @@ def test_a_gemm_in_int4_is_a_matmul_of_blocks(
     ort.InferenceSession(smelt.to_proto(result.model).SerializeToString(), options)
     fused = onnx.load(options.optimized_model_filepath)
     assert "MatMulNBits" in [node.op_type for node in fused.graph.node]
+
+
+@pytest.mark.parametrize("product", ["MatMul(x, w)", "Gemm(x, w, c)"])
+@pytest.mark.parametrize("block", [16, 64])
+def test_nf4_is_a_lookup_of_standard_operators_in_every_target(product: str, block: int) -> None:
+    model = graph(f"y = {product}", w=(32, 8), **({"c": (8,)} if "Gemm" in product else {}))
+    rng = np.random.default_rng(4)
+    data = [{"x": rng.normal(size=(3, 32)).astype(np.float32)} for _ in range(4)]
+    result = smelt.quantize(model, data, within=0.3, weights="nf4", block=block, method="nearest")
+    assert not any(node.domain for node in scope.nodes(result.model))
+    operators = [node.op_type for node in result.model.graph]
+    assert operators[:2] == ["Cast", "Gather"]
+    assert ("Slice" in operators) == (block == 64)
+    (x,) = data[0].values()
+    (expected,) = run(model, [x])
+    (plain,) = run(result.model, [x])
+    error = np.linalg.norm(plain - expected) / np.linalg.norm(expected)
+    assert 0.01 < error < 0.2
+    for target in ("ort", "host", "c"):
+        (made,) = smelt.compile(result.model, target=target, dims={"N": 3})(x)
+        np.testing.assert_allclose(made, plain, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("attribute", ["alpha=0.5", "beta=0.5"])

@@ -227,6 +227,7 @@ def onnx_tensor(array: np.ndarray) -> Any:
         ({"ranges": "mse", "calibrate": None}, "E679"),
         ({"weights": "int4", "per_tensor": True}, "E679"),
         ({"weights": "int4", "ranges": "mse"}, "E679"),
+        ({"weights": "nf4", "gain": "cycles", "cpu": "cortex-m4"}, "E679"),
         ({"calibrate": [{"x": np.zeros((0, 16), np.float32)}] * 4}, "E684"),
         ({"metric": "mse"}, "E686"),
         ({"labels": np.arange(3), "metric": "top1"}, "E685"),

@@ -12,7 +12,8 @@ import pytest
 import smelt
 from smelt.ir.build import Builder
 from smelt.ir.shapes.inference import ShapeInference
-from smelt.precision.int8.linear import int4_blocks
+from smelt.operators.onnxruntime.four_bits import INT4, NORMAL_FLOAT4, Grid
+from smelt.precision.int8.linear import weight_blocks
 from smelt.precision.int8.tables import bytes_of_codes, two_codes_a_byte
 from smelt.runtime.onnxruntime import OnnxRuntime
 
@@ -44,6 +45,7 @@ def samples(rank: int) -> list[dict[str, np.ndarray]]:
     ("weights", "activations", "per_row"),
     [
         ("int4", "float", LENGTH // 2 + 4 * LENGTH // 32),
+        ("nf4", "float", LENGTH // 2 + 4 * LENGTH // 32),
         ("int8", "float", LENGTH + 8),  # the Gather reads scales as a column
         ("int8", "dynamic", LENGTH + 8),
         ("int8", "static", LENGTH + 8),
@@ -84,12 +86,13 @@ def test_a_product_that_sums_over_the_rows_of_the_table_has_codes_of_its_own() -
     assert onnx.TensorProto.UINT8 in types  # of the table, in blocks of a row
 
 
-def test_bytes_are_built_as_they_are_stored() -> None:
+@pytest.mark.parametrize("grid", [INT4, NORMAL_FLOAT4], ids=["int4", "nf4"])
+def test_bytes_are_built_as_they_are_stored(grid: Grid) -> None:
     rng = np.random.default_rng(0)
-    codes = int4_blocks(rng.normal(size=(6, 32)).astype(np.float32), 1, 16)
+    codes = weight_blocks(rng.normal(size=(6, 32)).astype(np.float32), 1, 16, grid)
     model = smelt.load(
         onnx.parser.parse_model(
-            '<ir_version: 10, opset_import: ["" : 21]> f (int4[6,32] c) => (int8[6,32] y)'
+            f'<ir_version: 10, opset_import: ["" : 21]> f ({grid.dtype}[6,32] c) => (int8[6,32] y)'
             "{ y = Cast<to=3>(c) }"
         )
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from smelt.operators.onnxruntime.four_bits import NF4
 from smelt.operators.onnxruntime.microsoft.packed import unpacked
 from smelt.targets.ort import blocks
-from smelt.targets.ort.blocks import Packed, pack, two_a_byte
+from smelt.targets.ort.blocks import Packed, pack, pack_nf4, two_a_byte
 
 RNG = np.random.default_rng(0)
 FORMS = [(bits, symmetric) for bits in (4, 8) for symmetric in (True, False)]
@@ -87,3 +88,40 @@ def test_two_codes_are_a_byte_the_first_one_low() -> None:
 def test_it_is_an_eighth_of_the_numbers_and_the_scales() -> None:
     packed = pack(np.ones((256, 64), np.float32), 4, 32, True)
     assert packed.nbytes == 256 * 64 // 2 + 8 * 64 * 4
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (16, 3), (40, 5), (97, 3)])
+def test_a_block_of_nf4_goes_on_in_the_next_column(
+    shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "AT_ONCE", 64)
+    rows, columns = shape
+    weight = RNG.standard_normal(shape).astype(np.float32)
+    packed = pack_nf4(weight, 16)
+    assert packed.codes.nbytes == -(-weight.size // 2)
+    assert packed.scales.nbytes == 4 * -(-weight.size // 16)
+    codes = np.stack([packed.codes >> 4, packed.codes & 15], -1).reshape(-1)[: weight.size]
+    scales = np.repeat(packed.scales, 16)[: weight.size]
+    found = (NF4[codes] * scales).reshape(columns, rows).T
+    step = scales.reshape(columns, rows).T * np.diff(NF4).max() / 2
+    outside = np.maximum(np.abs(weight) - scales.reshape(columns, rows).T, 0)
+    assert (np.abs(found - weight) <= np.maximum(step, outside) * 1.001).all()
+
+
+def test_nf4_of_zeros_of_its_own_numbers_and_of_extremes() -> None:
+    weight = np.zeros((16, 4), np.float32)
+    weight[:, 1], weight[3, 2], weight[5, 3] = 3 * NF4, 1e-42, -3e38
+    packed = pack_nf4(weight, 16)
+    assert np.isfinite(packed.scales).all()
+    codes = np.stack([packed.codes >> 4, packed.codes & 15], -1).reshape(4, 16)
+    found = (NF4[codes] * packed.scales[:, None]).T
+    np.testing.assert_allclose(found, weight, rtol=1e-6, atol=1e-40)
+
+
+def test_nf4_errs_less_than_int4_on_normal_numbers() -> None:
+    weight = RNG.standard_normal((512, 8)).astype(np.float32)
+    packed = pack_nf4(weight, 32)
+    codes = np.stack([packed.codes >> 4, packed.codes & 15], -1).reshape(-1, 32)
+    back = (NF4[codes] * packed.scales[:, None]).reshape(8, 512).T
+    coarse = _read(pack(weight, 4, 32, True), 512, 4)
+    assert np.square(back - weight).sum() < 0.95 * np.square(coarse - weight).sum()

@@ -20,8 +20,10 @@ from smelt.runtime.inputs import random_inputs
 from smelt.targets.ort.options import Options
 
 RNG = np.random.default_rng(0)
-LIMITS = {"int4": 0.15, "int8": 0.02}
+LIMITS = {"int4": 0.15, "int8": 0.02, "nf4": 0.15}
 """The mean error of one product as a part of the mean magnitude: 0.08 and 0.008 are expected."""
+
+PRODUCT = {"int4": "MatMulNBits", "int8": "MatMulNBits", "nf4": "MatMulBnb4"}
 
 
 def _model(graph: str, **weights: np.ndarray) -> ir.Model:
@@ -86,14 +88,14 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize("kind", ["int4", "int8"])
+@pytest.mark.parametrize("kind", LIMITS)
 @pytest.mark.parametrize(("graph", "weights"), TAKEN.values(), ids=TAKEN.keys())
 def test_a_product_reads_packed_weights(
     graph: str, weights: dict[str, np.ndarray], kind: str
 ) -> None:
     source = _model(graph, **weights)
     artifact = smelt.compile(source, target="ort", weights=kind)
-    assert "MatMulNBits" in _names(artifact.model)
+    assert PRODUCT[kind] in _names(artifact.model)
     assert not {"MatMul", "Gemm", "FusedMatMul", "Transpose"} & set(_names(artifact.model))
     assert approximation_of(artifact.model) == f"weights of {kind}, 32 to a scale"
     given = random_inputs(source, {"B": 2})
@@ -113,11 +115,12 @@ def test_a_bias_is_an_operand_and_the_weight_is_gone() -> None:
     assert set(artifact.model.graph.initializers) == {"w_codes", "w_scales", "w_zeros", "b"}
 
 
-def test_the_file_is_right_without_graph_optimizations() -> None:
+@pytest.mark.parametrize("kind", LIMITS)
+def test_the_file_is_right_without_graph_optimizations(kind: str) -> None:
     """ONNX Runtime 1.32 takes scales that a node computes, such as a Cast, for 0 there."""
     graph, weights = TAKEN["a sum after it"]
     source = _model(graph, **weights)
-    artifact = smelt.compile(source, target="ort", weights="int4")
+    artifact = smelt.compile(source, target="ort", weights=kind)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     proto = smelt.to_proto(artifact.model).SerializeToString()
@@ -194,12 +197,13 @@ LEFT = {
 }
 
 
+@pytest.mark.parametrize("kind", ["int4", "nf4"])
 @pytest.mark.parametrize(("graph", "weights", "why"), LEFT.values(), ids=LEFT.keys())
 def test_unsupported_weights_stay_unquantized(
-    graph: str, weights: dict[str, np.ndarray], why: str | None
+    graph: str, weights: dict[str, np.ndarray], why: str | None, kind: str
 ) -> None:
-    artifact = smelt.compile(_model(graph, **weights), target="ort", weights="int4")
-    assert not {"MatMulNBits", "GatherBlockQuantized"} & set(_names(artifact.model))
+    artifact = smelt.compile(_model(graph, **weights), target="ort", weights=kind)
+    assert not {"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized"} & set(_names(artifact.model))
     assert not approximation_of(artifact.model)
     misses = {miss["reason"] for miss in artifact.report["select"]["near_misses"]}
     assert why is None or why in misses
@@ -247,14 +251,16 @@ def test_products_that_share_a_weight_share_the_packed_one() -> None:
         assert _error(result, expected) < LIMITS["int4"]
 
 
-def test_no_rows_at_all() -> None:
+@pytest.mark.parametrize("kind", LIMITS)
+def test_no_rows_at_all(kind: str) -> None:
     model = _model(MATMUL, w=_weight(300, 256))
-    artifact = smelt.compile(model, target="ort", weights="int4")
+    artifact = smelt.compile(model, target="ort", weights=kind)
     assert artifact(np.zeros((0, 5, 300), np.float32))[0].shape == (0, 5, 256)
 
 
-def test_other_targets_understand_it() -> None:
-    artifact = smelt.compile(_model(MATMUL, w=_weight(300, 256)), target="ort", weights="int4")
+@pytest.mark.parametrize("kind", ["int4", "nf4"])
+def test_other_targets_understand_it(kind: str) -> None:
+    artifact = smelt.compile(_model(MATMUL, w=_weight(300, 256)), target="ort", weights=kind)
     given = random_inputs(artifact.model, {"B": 2})
     (expected,) = artifact(*given)
     for target in ("onnx", "host"):
@@ -280,7 +286,12 @@ def test_blocks_that_the_kernel_has(block: int) -> None:
     assert Options(weights="int4", block=block).block == block
 
 
-WRONG = [{"weights": "int5"}, {"block": 48}, {"weights": "int4", "block": 512}]
+WRONG = [
+    {"weights": "int5"},
+    {"block": 48},
+    {"weights": "int4", "block": 512},
+    {"weights": "nf4", "symmetric": False},
+]
 
 
 @pytest.mark.parametrize("options", WRONG, ids=str)
@@ -290,8 +301,10 @@ def test_options_that_the_kernel_does_not_support_are_refused(options: dict[str,
     assert caught.value.code == "E660"
 
 
-@pytest.mark.parametrize("kind", ["int4", "int8"])
-@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "symmetric"),
+    [("int4", True), ("int4", False), ("int8", True), ("int8", False), ("nf4", True)],
+)
 def test_rows_of_a_table_share_the_codes_of_a_tied_product(kind: str, symmetric: bool) -> None:
     source = _model(
         "g (float[999,96] w, int64[N,M] i) => (float[N,M,999] y, float[N,M,96] e)"
@@ -299,10 +312,11 @@ def test_rows_of_a_table_share_the_codes_of_a_tied_product(kind: str, symmetric:
         w=_weight(999, 96),
     )
     artifact = smelt.compile(source, target="ort", weights=kind, symmetric=symmetric)
-    assert {"GatherBlockQuantized", "MatMulNBits"} <= set(_names(artifact.model))
+    rows = "Gather" if kind == "nf4" else "GatherBlockQuantized"
+    assert {rows, PRODUCT[kind]} <= set(_names(artifact.model))
     weights = artifact.model.graph.initializers.values()
     stored = sum(v.const_value.nbytes for v in weights if v.const_value is not None)
-    bits = 4 if kind == "int4" else 8
+    bits = 8 if kind == "int8" else 4
     assert stored < 999 * (96 * bits // 8 + 96 // 32 * 5) + 500
     given = [np.array([[0, 998, -1], [-999, 5, 7]])]
     plain = smelt.compile(source, target="ort")

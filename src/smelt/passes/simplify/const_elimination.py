@@ -14,9 +14,9 @@ may have four times the limit; results of Resize or GridSample, four times the b
 constants.
 
 Needs    (1) constant operands that no caller can override, and a result within these limits.
-Keeps    (1) random operators, control flow, DequantizeLinear of a constant (a compressed weight),
-         results that differ between runtimes (division by zero, floats cast out of range), and
-         results with more than ``skip-const-by-size`` elements.
+Keeps    (1) random operators, control flow, DequantizeLinear and a Cast to int32 of 4-bit codes
+         (compressed weights), results that differ between runtimes (division by zero, floats cast
+         out of range), and results with more than ``skip-const-by-size`` elements.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *scope.GRAPH_CARRIERS})
 """Operators that are not folded here."""
+
+_CODES = (ir.DataType.INT4, ir.DataType.UINT4)
+"""Element types of codes of weights."""
 
 ROUNDED = ", rounded"
 """Ends the label, in the statistics, of a fold whose floats a runtime may round differently."""
@@ -170,7 +173,7 @@ class _Folder:
         from_shapes = self.from_shapes(node)
         if from_shapes is None and not self.reads_constants(node):
             return None
-        if not node.domain and node.op_type in NEVER:  # keeps 1
+        if not node.domain and (node.op_type in NEVER or _widens_codes(node)):  # keeps 1
             return None
         if all(scope.is_dead(v) for v in node.outputs):
             return None
@@ -241,9 +244,16 @@ class _Folder:
 
     def may_fold(self, node: ir.Node) -> bool:
         """False if ``node`` is never folded, whatever its operands are."""
-        if not node.domain and node.op_type in NEVER:
+        if not node.domain and (node.op_type in NEVER or _widens_codes(node)):
             return False
         return not opset.is_random(node) and not scope.carries_graphs(node)
+
+
+def _widens_codes(node: ir.Node) -> bool:
+    """True for a Cast of 4-bit integers to int32: only compressed weights have such types."""
+    if node.op_type != "Cast" or node.attributes.get_int("to", 0) != ir.DataType.INT32:
+        return False
+    return node.inputs[0] is not None and node.inputs[0].dtype in _CODES
 
 
 def _any_float(arrays: Sequence[np.ndarray]) -> bool:

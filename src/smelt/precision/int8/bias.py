@@ -17,7 +17,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import optional_input
 from smelt.precision.batches import Sample
 from smelt.precision.int8.candidates import is_plain_gemm, operand_name, result_name
-from smelt.precision.int8.linear import Codes
+from smelt.precision.int8.linear import Codes, numbers_of
 from smelt.precision.int8.observe import observe
 
 Means = Mapping[str, np.ndarray]
@@ -69,7 +69,7 @@ def bias_shift(node: ir.Node, weight: np.ndarray, codes: Codes, mean: np.ndarray
     ``weight`` and ``codes`` are as the node reads them. The borders of a padded convolution, which
     read zeros, count as the inside.
     """
-    difference = weight.astype(np.float64) - _numbers(codes)
+    difference = weight.astype(np.float64) - numbers_of(codes)
     if node.op_type == "Gemm":
         inner = 1 - codes.axis if not codes.block else codes.axis
         return np.tensordot(difference, mean, (inner, 0))
@@ -78,14 +78,3 @@ def bias_shift(node: ir.Node, weight: np.ndarray, codes: Codes, mean: np.ndarray
     groups = node.attributes.get_int("group", 1)
     means = np.repeat(mean.reshape(groups, per_group), channels // groups, axis=0)
     return np.asarray((taps * means).sum(axis=1))
-
-
-def _numbers(codes: Codes) -> np.ndarray:
-    """Return ``codes`` times their scales, as float64."""
-    numbers, scale = codes.codes.astype(np.float64), codes.scale.astype(np.float64)
-    if codes.block:
-        spread = np.repeat(scale, codes.block, axis=codes.axis)
-        scale = spread.take(range(numbers.shape[codes.axis]), axis=codes.axis)
-    elif scale.ndim:
-        scale = scale.reshape([-1 if axis == codes.axis else 1 for axis in range(numbers.ndim)])
-    return np.asarray(numbers * scale)

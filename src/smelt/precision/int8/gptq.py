@@ -1,4 +1,4 @@
-"""Round a weight to int4 row by row, and let later rows make up for the error of earlier ones.
+"""Round a weight to 4 bits row by row, and let later rows make up for the error of earlier ones.
 
 For rows ``X`` of the activation and an error ``e`` of ``w``, the squared error of ``X @ w`` is
 ``e' H e`` with ``H = X' X``. ``U`` is the upper Cholesky factor of the inverse of ``H``. After row
@@ -10,9 +10,9 @@ For rows ``X`` of the activation and an error ``e`` of ``w``, the squared error 
 from __future__ import annotations
 
 import numpy as np
-from ml_dtypes import int4
 
-from smelt.precision.int8.linear import Codes, int4_blocks
+from smelt.operators.onnxruntime.four_bits import Grid
+from smelt.precision.int8.linear import Codes, weight_blocks
 
 DAMPING = 0.01
 """The part of the mean diagonal that is added to the diagonal of H, so that H has an inverse."""
@@ -21,11 +21,13 @@ AT_ONCE = 128
 """Rows that are rounded before their errors change all rows behind them, by one product."""
 
 
-def compensated_blocks(weight: np.ndarray, axis: int, block: int, rows: np.ndarray) -> Codes:
-    """Return int4 codes of a matrix with a scale for ``block`` elements along ``axis``.
+def compensated_blocks(
+    weight: np.ndarray, axis: int, block: int, rows: np.ndarray, grid: Grid
+) -> Codes:
+    """Return 4-bit codes of a matrix with a scale for ``block`` elements along ``axis``.
 
     ``rows``, [N, inner], are rows of the activation that the product sums over ``axis``. A block
-    gets its scale by ``int4_blocks`` when its first row is rounded, from the numbers that the
+    gets its scale by ``weight_blocks`` when its first row is rounded, from the numbers that the
     errors of earlier rows have left it.
     """
     work = np.ascontiguousarray(np.moveaxis(weight, axis, 0), np.float32).copy()
@@ -38,14 +40,15 @@ def compensated_blocks(weight: np.ndarray, axis: int, block: int, rows: np.ndarr
         errors = np.empty((stop - start, work.shape[1]), np.float32)
         for row in range(start, stop):
             if row % block == 0:
-                scales[row // block] = int4_blocks(work[row : row + block], 0, block).scale[0]
+                ahead = work[row : row + block]
+                scales[row // block] = weight_blocks(ahead, 0, block, grid).scale[0]
             scale = scales[row // block]
-            codes[row] = np.clip(np.rint(work[row] / scale), -8, 7)
-            error = (work[row] - codes[row] * scale) / factor[row, row]
+            codes[row] = grid.codes(work[row] / scale)
+            error = (work[row] - grid.numbers(codes[row]) * scale) / factor[row, row]
             work[row + 1 : stop] -= np.outer(factor[row, row + 1 : stop], error)
             errors[row - start] = error
         work[stop:] -= factor[start:stop, stop:].T @ errors
-    stored = np.moveaxis(codes, 0, axis).astype(int4)
+    stored = np.moveaxis(codes, 0, axis).astype(grid.dtype)
     return Codes(stored, np.ascontiguousarray(np.moveaxis(scales, 0, axis)), axis, block)
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from ml_dtypes import int4
 
-LEAST_SCALE = float(np.finfo(np.float32).tiny)
-"""The least normal float32. A channel whose scale would be smaller, as of zeros, gets scale 1."""
+from smelt.operators.onnxruntime.four_bits import (
+    INT4,
+    LEAST_SCALE,
+    NORMAL_FLOAT4,
+    Grid,
+    grid_of,
+)
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,14 @@ class Codes:
     is_transposed: bool = False
 
     @property
+    def is_nf4(self) -> bool:
+        """True if the codes are of NF4."""
+        return bool(self.block) and self.codes.dtype == NORMAL_FLOAT4.dtype
+
+    @property
     def nbytes(self) -> int:
         """The bytes of codes and scales in a file."""
-        bits = 4 if self.codes.dtype == int4 else 8
+        bits = 4 if self.block else 8
         return -(-self.codes.size * bits // 8) + self.scale.nbytes
 
 
@@ -92,12 +101,10 @@ def weight_codes(
     return Codes(np.clip(rounded, -most, most).astype(np.int8), scale, axis)
 
 
-def int4_blocks(weight: np.ndarray, axis: int, block: int) -> Codes:
-    """Return symmetric int4 codes of a matrix, with a scale for ``block`` elements along ``axis``.
+def weight_blocks(weight: np.ndarray, axis: int, block: int, grid: Grid = INT4) -> Codes:
+    """Return 4-bit codes of a matrix, with a scale for ``block`` elements along ``axis``.
 
-    A scale of max |weight| / 7 covers the full range of a block. A smaller scale clips the largest
-    elements and rounds the others less. Each block gets the scale with the least squared error
-    among 12, from 1 to 0.56 of the full one.
+    The scale of a block is that with the least squared error among those that ``grid`` tries.
     """
     moved = np.moveaxis(weight, axis, -1).astype(np.float32)
     rows, length = moved.shape
@@ -105,16 +112,19 @@ def int4_blocks(weight: np.ndarray, axis: int, block: int) -> Codes:
     padded = np.zeros((rows, count * block), np.float32)
     padded[:, :length] = moved
     blocks = padded.reshape(rows, count, block)
-    peak = np.abs(blocks).max(axis=-1)
-    full_scale = np.where(peak < LEAST_SCALE, np.float32(1), peak / np.float32(7))
-    best_error = np.full(peak.shape, np.inf, np.float32)
-    scale = full_scale
-    for part in np.linspace(1.0, 0.56, 12, dtype=np.float32):
-        trial = full_scale * part
-        codes = np.clip(np.rint(blocks / trial[..., None]), -8, 7)
-        error = np.square(codes * trial[..., None] - blocks).sum(axis=-1)
-        scale = np.where(error < best_error, trial, scale)
-        best_error = np.minimum(error, best_error)
-    codes = np.clip(np.rint(blocks / scale[..., None]), -8, 7).reshape(rows, -1)[:, :length]
-    back = np.moveaxis(codes, -1, axis).astype(int4)
+    scale = grid.best_scale(blocks)
+    codes = grid.codes(blocks / scale[..., None]).reshape(rows, -1)[:, :length]
+    back = np.moveaxis(codes, -1, axis).astype(grid.dtype)
     return Codes(back, np.ascontiguousarray(np.moveaxis(scale, -1, axis)), axis, block)
+
+
+def numbers_of(codes: Codes) -> np.ndarray:
+    """Return the numbers that ``codes`` stand for, as float64."""
+    numbers, scale = codes.codes.astype(np.float64), codes.scale.astype(np.float64)
+    if codes.block:
+        numbers = grid_of(codes.codes.dtype).numbers(numbers).astype(np.float64)
+        spread = np.repeat(scale, codes.block, axis=codes.axis)
+        scale = spread.take(range(numbers.shape[codes.axis]), axis=codes.axis)
+    elif scale.ndim:
+        scale = scale.reshape([-1 if axis == codes.axis else 1 for axis in range(numbers.ndim)])
+    return np.asarray(numbers * scale)

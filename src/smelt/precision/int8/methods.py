@@ -5,7 +5,7 @@
 | `nearest` | as it is | the nearest |
 | `scaled` | has scaled channels of activations (SmoothQuant, AWQ) | the nearest |
 | `equalized` | has convolutions with channels of like magnitude | the nearest |
-| `gptq` | as `scaled` | of int4; later rows make up for the error of earlier ones |
+| `gptq` | as `scaled` | of 4 bits; later rows make up for the error of earlier ones |
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def variants(
         yield Variant("scaled", work)
     if method == "gptq" or (method == "auto" and format_.block):
         say("rounding weights by GPTQ")
-        yield Variant("gptq", work, dict(_compensated(work, find(work), samples, format_.block)))
+        yield Variant("gptq", work, dict(_compensated(work, find(work), samples, format_)))
 
 
 def _compensated(
-    model: ir.Model, candidates: Sequence[Candidate], samples: Sequence[Sample], block: int
+    model: ir.Model, candidates: Sequence[Candidate], samples: Sequence[Sample], format_: Format
 ) -> Iterator[tuple[str, Codes]]:
     """Yield the name of the result and the codes of each product of matrices."""
     by_source = dict(products_by_source(model, candidates, Constants()))
@@ -85,4 +85,5 @@ def _compensated(
         for each in by_source[source]:
             axis = each.weight.inner
             array = each.matrix if axis == 0 else each.matrix.T
-            yield result_name(each.node), compensated_blocks(array, axis, block, rows)
+            codes = compensated_blocks(array, axis, format_.block, rows, format_.grid)
+            yield result_name(each.node), codes

@@ -172,6 +172,5 @@ def _rounded(matrix: np.ndarray, format_: Format) -> np.ndarray:
     padded = np.zeros((count * format_.block, channels), np.float32)
     padded[:inner] = matrix
     blocks = padded.reshape(count, format_.block, channels)
-    step = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(7)
-    step = np.where(step > 0, step, np.float32(1))
-    return np.asarray((np.rint(blocks / step) * step).reshape(padded.shape)[:inner])
+    step = format_.grid.full_scale(np.abs(blocks).max(axis=1, keepdims=True))
+    return format_.grid.rounded(blocks, step).reshape(padded.shape)[:inner]

@@ -67,7 +67,7 @@ def write_plan(
             _write_bias(writer, b, node, codes)
     _write_activations(writer, plan, nodes)
     drop_unused(model)
-    note_approximation(model, f"{len(nodes)} products in int{4 if format_.block else 8}")
+    note_approximation(model, f"{len(nodes)} products in {format_.weights}")
 
 
 def _write_activations(writer: Writer, plan: Plan, nodes: list[ir.Node]) -> None:

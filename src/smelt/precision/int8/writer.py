@@ -12,14 +12,18 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import optional_input
 from smelt.ir.shapes.inference import ShapeInference
+from smelt.operators.onnxruntime.four_bits import INT4, NORMAL_FLOAT4, Grid
 from smelt.precision.int8.candidates import Weight, operand_array, result_name
-from smelt.precision.int8.linear import Codes, Parameters, int4_blocks, weight_codes
+from smelt.precision.int8.linear import Codes, Parameters, weight_blocks, weight_codes
 from smelt.precision.int8.tables import (
     bytes_of_codes,
     has_whole_blocks,
+    looked_up_blocks,
+    looked_up_rows,
     reads_channels_of_rows,
     two_codes_a_byte,
     unpacked_rows,
+    whole_blocks,
 )
 
 BIAS_LIMIT = float(1 << 30)
@@ -31,14 +35,25 @@ class Format:
     """How numbers are stored.
 
     ``signed``: activations are int8, not uint8. ``weight_bits`` is 7 for CPUs that saturate sums of
-    uint8 times int8 products. ``block`` is the block of int4 weights, 0 for int8 weights.
-    ``per_tensor``: an int8 weight has one scale.
+    uint8 times int8 products. ``block`` is the block of 4-bit weights, 0 for int8 weights.
+    ``per_tensor``: an int8 weight has one scale. ``nf4``: 4-bit codes are of NF4, not int4.
     """
 
     signed: bool = False
     weight_bits: int = 8
     block: int = 0
     per_tensor: bool = False
+    nf4: bool = False
+
+    @property
+    def weights(self) -> str:
+        """The type of weights."""
+        return "int8" if not self.block else "nf4" if self.nf4 else "int4"
+
+    @property
+    def grid(self) -> Grid:
+        """The numbers of 4-bit codes."""
+        return NORMAL_FLOAT4 if self.nf4 else INT4
 
 
 @dataclass
@@ -116,7 +131,7 @@ class Writer:
             return self._made[key]
         array = operand_array(weight, self.constants)
         if block:
-            made = int4_blocks(array, weight.inner, block)
+            made = weight_blocks(array, weight.inner, block, self.format.grid)
         else:
             made = weight_codes(
                 array, weight.axis, bits=bits, least=least, per_tensor=self.format.per_tensor
@@ -132,7 +147,7 @@ class Writer:
             array = self.constants.get(weight.value, None)
             assert array is not None
             self._made[key] = (
-                int4_blocks(array, axis, block)
+                weight_blocks(array, axis, block, self.format.grid)
                 if block
                 else weight_codes(
                     array,
@@ -151,12 +166,23 @@ class Writer:
 
     def dequantized(self, b: Builder, codes: Codes, stem: str) -> ir.Value:
         """Return a weight as a DequantizeLinear of its codes; names begin with ``stem``."""
+        if codes.is_nf4:
+            return self._looked_up(b, codes, stem)
         stored = self.stored_codes(b, codes, stem)
         scale = self.constant(codes.scale, f"{stem}_scale")
         if codes.is_transposed and codes.block:
             scale = b.op("Transpose", scale, perm=[1, 0])
         block, axis = codes.block or None, codes.axis if codes.scale.ndim else None
         return b.op("DequantizeLinear", stored, scale, axis=axis, block_size=block)
+
+    def _looked_up(self, b: Builder, codes: Codes, stem: str) -> ir.Value:
+        """Return a weight as a Gather, by its codes of NF4, from the table, times its scales."""
+        axis = 1 - codes.axis if codes.is_transposed else codes.axis
+        stored = self.constant(whole_blocks(codes, axis), f"{stem}_codes")
+        scale = self.constant(codes.scale, f"{stem}_scale")
+        length = codes.codes.shape[axis]
+        numbers = looked_up_blocks(b, stored, scale, axis, codes.block, length)
+        return b.op("Transpose", numbers, perm=[1, 0]) if codes.is_transposed else numbers
 
     def dequantized_rows(self, b: Builder, node: ir.Node, codes: Codes, stem: str) -> ir.Value:
         """Return the rows that the Gather ``node`` reads, from codes with scales.
@@ -170,7 +196,8 @@ class Writer:
                 else self.constant(two_codes_a_byte(codes), f"{stem}_codes")
             )
             scale = self.constant(codes.scale, f"{stem}_scale")
-            return unpacked_rows(b, stored, node.inputs[1], scale, codes.block)
+            unpack = looked_up_rows if codes.is_nf4 else unpacked_rows
+            return unpack(b, stored, node.inputs[1], scale, codes.block)
         rows = b.op("Gather", self.constant(codes.codes, f"{stem}_codes"), node.inputs[1])
         if not codes.scale.ndim:
             scale = self.constant(codes.scale, f"{stem}_scale")

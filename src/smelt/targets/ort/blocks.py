@@ -1,4 +1,4 @@
-"""Quantize weights in blocks of few bits, as ``com.microsoft.MatMulNBits`` reads them.
+"""Quantize weights in blocks of few bits, as operators of ``com.microsoft`` read them.
 
 A block is a run of elements in one column with one scale. Rounding is to the nearest code. In a
 symmetric block, the element of largest magnitude gets the code of largest magnitude; an asymmetric
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from smelt.operators.onnxruntime.four_bits import NORMAL_FLOAT4, ZERO_OF_NF4
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -90,6 +92,28 @@ def _short(scales: Array) -> Array:
     limits = np.finfo(np.float16)
     is_normal = (np.abs(scales) >= limits.smallest_normal) & (np.abs(scales) <= limits.max)
     return np.where(is_normal, np.where(is_normal, scales, 1).astype(np.float16), scales)
+
+
+def pack_nf4(weight: Array, block: int) -> Packed:
+    """Round ``weight`` [rows, columns], which is finite, to NF4, as MatMulBnb4 reads it.
+
+    Blocks are runs of the columns one behind the other, so that a block may begin in one column and
+    end in the next. The first code of a byte has its upper bits.
+    """
+    numbers = np.ascontiguousarray(weight.T, np.float32).reshape(-1)
+    count = -(-numbers.size // block)
+    codes = np.full((count, block), ZERO_OF_NF4, np.uint8)
+    scales = np.empty(count, np.float32)
+    step = max(1, AT_ONCE // block)
+    for begin in range(0, count, step):
+        chunk = slice(begin, begin + step)
+        part = numbers[begin * block : (begin + step) * block]
+        padded = np.zeros((len(codes[chunk]), block), np.float32)
+        padded.reshape(-1)[: part.size] = part
+        scales[chunk] = NORMAL_FLOAT4.best_scale(padded)
+        codes[chunk] = NORMAL_FLOAT4.codes(padded / scales[chunk, None]).astype(np.uint8)
+    used = codes.reshape(-1)[: -(-numbers.size // 2) * 2]
+    return Packed(used[1::2] | used[0::2] << 4, scales, None)
 
 
 def two_a_byte(codes: Array, bits: int) -> Array:

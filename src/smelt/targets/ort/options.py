@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from smelt.errors import UsageError
 from smelt.targets.ort.choices import CHOICES
 
-WEIGHTS = {"int4": 4, "int8": 8}
+WEIGHTS = {"int4": 4, "int8": 8, "nf4": 4}
 """The storage types of weights and their bits."""
 
 BLOCKS = (16, 32, 64, 128, 256)
@@ -19,11 +19,11 @@ class Options:
     """How the model is written; raises UsageError E660 for values that are not allowed.
 
     ``name``: the file is ``NAME.onnx``. ``costs``: a file of ``smelt tune``; empty for the built-in
-    table. ``keep``: comma-separated choices that stay as written, or ``all``. ``weights``: ``int4``
-    or ``int8``, the type of products' weights, with one scale for each ``block`` of elements, a
-    power of 2 from 16 on; ``symmetric``: without zero points. ``inline_limit``: if all weights have
-    more bytes, those of at least 64 KiB go to ``NAME.onnx.data``, which the runtime memory-maps: a
-    BERT session opens in half the time of copying them from a protobuf.
+    table. ``keep``: comma-separated choices that stay as written, or ``all``. ``weights``:
+    ``int4``, ``int8`` or ``nf4``, the type of products' weights, with one scale for each ``block``
+    of elements, a power of 2 from 16 on; ``symmetric``: without zero points. ``inline_limit``: if
+    all weights have more bytes, those of at least 64 KiB go to ``NAME.onnx.data``, which the
+    runtime memory-maps: a BERT session opens in half the time of copying them from a protobuf.
     """
 
     name: str = "model"
@@ -42,6 +42,8 @@ class Options:
             raise _option_error(f"keep={each!r}", f"choices are {', '.join(CHOICES)}, or all")
         if self.weights not in ("", *WEIGHTS):
             raise _option_error(f"weights={self.weights!r}", f"types are {', '.join(WEIGHTS)}")
+        if self.weights == "nf4" and not self.symmetric:
+            raise _option_error("symmetric=False", "codes of nf4 have no zero points")
         if self.block not in BLOCKS:
             raise _option_error(f"block={self.block}", f"sizes are {', '.join(map(str, BLOCKS))}")
         if self.inline_limit < 0:

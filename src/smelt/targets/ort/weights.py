@@ -1,9 +1,11 @@
-"""``weights=int4`` and ``weights=int8``: products with quantized weights, only on request.
+"""``weights=int4``, ``int8`` or ``nf4``: products with quantized weights, only on request.
 
-A Gather of rows of a constant table becomes ``com.microsoft.GatherBlockQuantized``.
-A MatMul or Gemm with a constant weight becomes ``com.microsoft.MatMulNBits``, whose kernel also
-rounds each block of the other operand to 8 bits (``accuracy_level`` 4). On one row this took 0.2 to
-0.5 of the float32 time, and without it more than float32; the error hardly grows.
+A Gather of rows of a constant table becomes ``com.microsoft.GatherBlockQuantized``, or standard
+operators with nf4. With nf4, a product becomes ``com.microsoft.MatMulBnb4``, whose kernel turns the
+weight into floats in each run: one row took 3.6 of the float32 time. With the other types, a MatMul
+or Gemm with a constant weight becomes ``com.microsoft.MatMulNBits``, whose kernel also rounds each
+block of the other operand to 8 bits (``accuracy_level`` 4). On one row this took 0.2 to 0.5 of the
+float32 time, and without it more than float32; the error hardly grows.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from smelt.ir.constants import Constants, is_constant
 from smelt.ir.node_inputs import optional_input
 from smelt.ir.pattern import Op, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule
+from smelt.operators.onnxruntime.four_bits import NF4
 from smelt.operators.onnxruntime.microsoft.declared import DOMAIN
+from smelt.operators.onnxruntime.table_lookup import nf4_rows
 from smelt.targets.base import Plan
-from smelt.targets.ort.blocks import pack
+from smelt.targets.ort.blocks import pack, pack_nf4
 from smelt.targets.ort.options import WEIGHTS, Options
 
 FEWEST = 1 << 16
@@ -31,6 +35,9 @@ FEWEST = 1 << 16
 
 FEWEST_ROWS = 64
 """Weights with fewer rows stay: a 32 x 2048 product takes 1.16 of the float32 time."""
+
+NF4_TYPE = 1
+"""The ``quant_type`` of MatMulBnb4 for NF4."""
 
 FIRST = 100
 """The benefit of these rules, higher than that of choices, which match some of the same nodes."""
@@ -45,6 +52,7 @@ class Weights:
     def __init__(self, options: Options) -> None:
         """Begin without packed weights; ``packed`` shares those of equal constants."""
         self.options, self.bits = options, WEIGHTS[options.weights]
+        self.is_nf4 = options.weights == "nf4"
         self.packed: dict[tuple[object, ...], list[ir.Value]] = {}
 
     def rules(self) -> list[Rule]:
@@ -100,6 +108,16 @@ class Weights:
         parts = self.parts(source, source_is_transposed != transposed, factor, m.constants, b)
         if parts is None:
             return Miss("the weight has infinities or NaN")
+        if self.is_nf4:
+            return b.op(
+                "MatMulBnb4",
+                *(x, *parts),
+                domain=DOMAIN,
+                K=rows,
+                N=columns,
+                block_size=self.options.block,
+                quant_type=NF4_TYPE,
+            )
         return b.op(
             "MatMulNBits",
             *(x, *parts),
@@ -131,9 +149,15 @@ class Weights:
             return Miss("the table has infinities or NaN")
         codes, *others = parts
         bytes_per_row = length * self.bits // 8
+        stored = b.op("Reshape", codes, b.const_i64([count, bytes_per_row]))
+        if self.is_nf4:
+            (flat,) = others
+            scales = b.op("Reshape", flat, b.const_i64([count, length // self.options.block]))
+            block = self.options.block
+            return nf4_rows(b, stored, m["indices"], scales, block, high_first=True)
         return b.op(
             "GatherBlockQuantized",
-            b.op("Reshape", codes, b.const_i64([count, bytes_per_row])),
+            stored,
             *(m["indices"], *others),
             domain=DOMAIN,
             bits=self.bits,
@@ -156,7 +180,12 @@ class Weights:
         if array is None or not np.isfinite(array.astype(np.float32)).all():
             return None
         weight = (array.T if is_transposed else array).astype(np.float32)
-        packed = pack(weight, self.bits, self.options.block, self.options.symmetric)
+        block = self.options.block
+        packed = (
+            pack_nf4(weight, block)
+            if self.is_nf4
+            else pack(weight, self.bits, block, self.options.symmetric)
+        )
         factors = packed.scales * np.float32(factor)
         builder = (
             b
@@ -241,15 +270,21 @@ def _with_bias(m: Match, b: Builder) -> Replacement:
 def finish_weights(plan: Plan[None, None]) -> None:
     """Mark the model as approximated and drop unused weights; runs after selection."""
     options: Options = plan.options
-    made = ("MatMulNBits", "GatherBlockQuantized")
-    products = [node for node in scope.nodes(plan.model) if node.op_type in made]
-    if not options.weights or not products:
+    if not options.weights or not any(map(_is_packed, scope.nodes(plan.model))):
         return
     note_approximation(plan.model, f"weights of {options.weights}, {options.block} to a scale")
     for graph in scope.graphs(plan.model):
         for name, value in list(graph.initializers.items()):
             if not value.is_graph_input() and scope.is_dead(value):
                 del graph.initializers[name]
+
+
+def _is_packed(node: ir.Node) -> bool:
+    """True for the operators that these rules write, and a read of rows of NF4."""
+    if node.domain == DOMAIN:
+        return node.op_type in ("MatMulNBits", "MatMulBnb4", "GatherBlockQuantized")
+    table = node.inputs[0].const_value if node.op_type == "Gather" and node.inputs[0] else None
+    return table is not None and table.size == len(NF4) and np.array_equal(table.numpy(), NF4)
 
 
 def rules_for_weights(options: Options) -> Sequence[Rule]:
