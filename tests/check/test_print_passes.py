@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smelt.check.print_passes import MOST_NAMED, PrintPasses, first_lines
+from smelt.check.print_passes import MOST_NAMED, PrintPasses, first_lines, wanted_passes
 
 LINES = ["a", "b", "c"]
 
@@ -25,6 +25,15 @@ def test_lines_up_to_a_limit_are_printed_and_the_others_counted(limit, printed):
 
 def test_all_lines_are_printed_unless_there_is_a_limit():
     assert PrintPasses(print).limit == 0
+
+
+def test_a_stage_stands_for_its_passes():
+    stage = wanted_passes("cleanup")
+    assert stage is not None
+    assert "dead-code-elimination" in stage
+    assert wanted_passes("cleanup, fuse-swish") == stage | {"fuse-swish"}
+    assert "fuse-swish" not in stage
+    assert wanted_passes("fuse-swish,all") is None
 
 
 @pytest.mark.parametrize("more", [0, 1, 3])

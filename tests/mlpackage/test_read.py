@@ -13,6 +13,7 @@ import pytest
 import smelt
 from smelt.errors import SmeltError
 from smelt.frontends.coreml.detect import is_core_ml, split_function
+from smelt.mlpackage.folder import WeightFiles
 from smelt.mlpackage.program import Constant
 from smelt.mlpackage.read import read_package
 from smelt.mlpackage.wire import encode
@@ -135,6 +136,13 @@ def test_a_weight_file_that_is_cut_or_missing(package: Path) -> None:
         assert code_of(package) == "E314"
     path.unlink()
     assert code_of(package) == "E609"
+
+
+@pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="needs /dev/null")
+def test_a_weight_file_is_a_regular_file() -> None:
+    with pytest.raises(SmeltError, match="not a regular file") as caught:
+        WeightFiles(Path("/dev")).data("null")
+    assert caught.value.code == "E609"
 
 
 def test_a_record_of_another_type(package: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -240,3 +242,15 @@ def test_arrays_of_other_packages_are_shared_by_dlpack() -> None:
     result = smelt.einsum("ab,bc->ac", Exporter(X), Exporter(Y))
     assert isinstance(result, Exporter)
     np.testing.assert_array_equal(result.array, X @ Y)
+
+
+def test_a_call_that_cannot_record_gradients_is_refused(monkeypatch) -> None:
+    """Slices and tasks of Ray compute numbers, which PyTorch cannot differentiate."""
+
+    class Recorded(np.ndarray):
+        requires_grad = True
+
+    torch = SimpleNamespace(is_grad_enabled=lambda: True, Tensor=Recorded)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with pytest.raises(UsageError, match="records none"):
+        contract.prepared(("ab,bc->ac", X.view(Recorded), Y))

@@ -48,6 +48,16 @@ def test_kernels_are_not_asked_about_types_that_the_target_lacks() -> None:
     assert asked == ["Erf", "Erf", "Cos", "Tan"]
 
 
+def test_kernels_are_asked_about_instructions_with_absent_operands() -> None:
+    graph = """g (float[4] x, float16[4] h, float high) => (float[4] y, float16[4] z) {
+        y = Clip(x, , high) z = Exp(h)
+    }"""
+    asked = []
+    program = lower(inferred(graph))
+    told(lambda: check_program(program, "npu", FLOATS, lambda each: asked.append(each.op)))
+    assert asked == ["Clip"]
+
+
 def test_programs_within_the_tables_pass() -> None:
     program = lower(text.parse("g (float[4] x) => (float[4] y) { y = Erf(x) }"))
     check_program(program, "npu", FLOATS, lambda each: None)

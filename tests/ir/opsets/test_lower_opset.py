@@ -305,6 +305,11 @@ def test_a_default_of_a_later_opset_is_dropped_and_a_changed_one_is_written() ->
     [node] = text.parse(f"{X} {{ y = Cast<to=1,saturate=1>(x) }}", 19).graph
     assert not misfit(node, 19)
     assert "saturate" not in node.attributes
+    [node] = text.parse(
+        "g (float[1,1,4,4] x, float[1,2,2,2] w) => (y) { y = GridSample(x, w) }", 20
+    ).graph
+    assert not misfit(node, 20)
+    assert node.attributes["mode"].as_string() == "linear"
 
 
 def test_a_split_that_cannot_run_may_stand_in_a_branch_that_never_runs() -> None:

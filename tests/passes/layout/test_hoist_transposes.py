@@ -26,6 +26,10 @@ HOISTED = {
         graph(SPLIT.format("x") + PARTS),
         graph("t = Transpose<perm=[1,0,2]>(x) q, k = Split<axis=2>(t, z)"),
     ),
+    "parts of an equal size": (
+        graph("a, c = Split<axis=2, num_outputs=2>(x) " + PARTS),
+        graph("t = Transpose<perm=[1,0,2]>(x) q, k = Split<axis=2, num_outputs=2>(t)"),
+    ),
     "parts of a dim that moves": (
         graph(
             "a, c = Split<axis=0>(x, z) q = Transpose<perm=[2,0,1]>(a) k = Transpose<perm=[2,0,1]>(c)",

@@ -265,6 +265,24 @@ def test_pairs_of_uint8_are_changed() -> None:
     assert run_pass(the_pass, text.parse(PAIRS.format("uint8"), 21), keep_groups=True).rewrites == 1
 
 
+@pytest.mark.parametrize(
+    ("head", "before", "result", "after"),
+    [
+        ("int8[2,3] q", "", "float[6] y", "y = DequantizeLinear(p, s, z)"),
+        ("float[2,3] x", "q = QuantizeLinear(x, s, z)", "int8[6] p", ""),
+    ],
+    ids=["only behind the move", "only in front of it"],
+)
+def test_one_pair_of_int8_is_enough(head: str, before: str, result: str, after: str) -> None:
+    graph = (
+        f"g ({head}) => ({result}) <float s = {{0.5}}, int8 z = {{1}}, int64[1] flat = {{-1}}>"
+        f"{{ {before} a = DequantizeLinear(q, s, z) r = Reshape(a, flat)"
+        f" p = QuantizeLinear(r, s, z) {after} }}"
+    )
+    check_unchanged(the_pass, graph, keep_groups=True)
+    assert run_pass(the_pass, text.parse(graph, 21)).rewrites == 1
+
+
 def test_int8_without_pairs_is_changed() -> None:
     graph = (
         "g (int8[2,3] q) => (int8[6] y) <float s = {0.5}, int8 z = {1}, int64[1] flat = {-1}>"

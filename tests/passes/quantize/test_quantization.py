@@ -50,3 +50,18 @@ def test_scales_that_callers_give_are_equal_to_themselves_alone() -> None:
     p, q, r = (Quantization.of(node) for node in model.graph)
     assert difference(p, q, Constants()) is None
     assert difference(p, r, Constants()) == "the scales are not proved equal"
+
+
+def test_without_zero_points_they_are_zeros_in_the_shape_of_the_scales() -> None:
+    model = text.parse(
+        "g (int8[3,2] a) => (float[3,2] p, float[3,2] q) "
+        "<float[2] s = {0.5, 1}, int8[2] z = {0, 0}> "
+        "{ p = DequantizeLinear<axis=1>(a, s) q = DequantizeLinear<axis=1>(a, s, z) }"
+    )
+    p, q = (Quantization.of(node) for node in model.graph)
+    assert p is not None
+    assert q is not None
+    zeros = p.zero_points(Constants())
+    assert zeros is not None
+    assert zeros.tolist() == [0, 0]
+    assert difference(p, q, Constants()) is None

@@ -11,7 +11,7 @@ from smelt.runtime.runner import open_runner
 
 MODEL = """g ({mask}[2,4] m, float[2,3,4] s) => (float[2,3,4] y{outputs})
 <float one = {{1}}, float low = {{-{number}}}, float high = {{{number}}}, float zero = {{0}},
-float two = {{2}}, float[1,1,4] row = {{0, 0, 0, -{number}}}, int64[1] axis = {{1}}>
+float two = {{2}}, float[1,1,4] row = {{0, 0, 0, -{number}}}, int64[1] axis = {{1}}, int64[1] last = {{-1}}, int64[1] end = {{-5}}>
 {{ u = Unsqueeze(m, axis) f = Cast <to = 1> (u) {body} }}"""
 CLAMPED = {
     "(1 - m) * low": "i = Sub(one, f) b = Mul(i, low) z = Add(s, b) y = Softmax(z)",
@@ -20,6 +20,8 @@ CLAMPED = {
     "m * low": "b = Mul(f, low) z = Add(s, b) y = Softmax(z)",
     "the product is moved": "i = Sub(one, f) p = Mul(i, low) b = Squeeze(p, axis)"
     " q = Unsqueeze(b, axis) z = Sum(s, q) y = LogSoftmax(z)",
+    "the product is reversed": "i = Sub(one, f) p = Mul(i, low) b = Slice(p, last, end, last, last)"
+    " z = Add(s, b) y = Softmax(z)",
     "two readers": "i = Sub(one, f) b = Mul(i, low) z = Add(s, b) v = Add(z, f)"
     " p = Softmax(z) q = Softmax(v) y = Add(p, q)",
     "a choice": "c = Cast <to = 9> (u) z = Where(c, s, low) y = Softmax(z)",

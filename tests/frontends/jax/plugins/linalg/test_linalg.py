@@ -21,6 +21,7 @@ TALL = RNG.normal(size=(2, 5, 3))
 WIDE = TALL.swapaxes(-1, -2).copy()
 POSITIVE = SQUARE @ SQUARE.swapaxes(-1, -2) + np.eye(4)
 RIGHT = RNG.normal(size=(2, 4, 2))
+RIGHT5 = TALL[:, ::-1, :2].copy()
 VECTOR = RNG.normal(size=6)
 
 DETERMINED = {
@@ -44,6 +45,14 @@ DETERMINED = {
     "qr": (jnp.linalg.qr, TALL),
     "qr_complete": (lambda a: jnp.linalg.qr(a, mode="complete"), TALL),
     "qr_r": (lambda a: jnp.linalg.qr(a, mode="r"), TALL),
+    **{
+        f"ormqr, left={left}, transpose={transpose}": (
+            partial(lax.linalg.ormqr, left=left, transpose=transpose),
+            *(TALL, TALL[:, :3, 0], RIGHT5 if left else RIGHT5.swapaxes(-1, -2).copy()),
+        )
+        for left in (True, False)
+        for transpose in (True, False)
+    },
     "qr_raw": (lambda a: jnp.linalg.qr(a, mode="raw"), TALL),
     "qr_wide": (jnp.linalg.qr, WIDE),
     "slogdet": (jnp.linalg.slogdet, SQUARE),
