@@ -55,6 +55,8 @@ def arrays_of(case: Case) -> list[np.ndarray]:
 
 
 RIVALS = ("opt_einsum", "cotengra", "quimb", "torch", "jax")
+SLOW = 2.0
+"""Seconds. cotengra and quimb are called once if a call takes longer, as with 65,536 slices."""
 DRAWN, SLICED = 12, 20
 """The networks that are drawn at random, and those of the drawn ones that are sliced, of 100."""
 
@@ -185,12 +187,19 @@ def _by_jax(case: Case) -> Call:
     return call
 
 
-def checked(calls: dict[str, Call], arrays: Sequence[np.ndarray], name: str) -> dict[str, Call]:
-    """Return the calls that can contract the network; all must agree with opt_einsum's."""
+def checked(
+    calls: dict[str, Call], arrays: Sequence[np.ndarray], name: str
+) -> tuple[dict[str, Call], dict[str, float]]:
+    """Return the calls to time, and the microseconds of those that are too slow for more calls.
+
+    Calls that cannot contract the network are left out; all others must agree with opt_einsum's.
+    """
     (expected,) = calls["opt_einsum"](*arrays)
     scale = float(np.abs(expected).max(initial=0))
     able: dict[str, Call] = {}
+    slow: dict[str, float] = {}
     for rival, call in calls.items():
+        started = time.process_time()
         try:
             (found,) = call(*arrays)
         except (ValueError, KeyError, TypeError, IndexError, NotImplementedError) as error:
@@ -200,8 +209,12 @@ def checked(calls: dict[str, Call], arrays: Sequence[np.ndarray], name: str) -> 
             continue
         assert found.shape == expected.shape, (rival, found.shape, expected.shape)
         np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-3 * scale, err_msg=rival)
-        able[rival] = call
-    return able
+        took = time.process_time() - started
+        if took > SLOW and rival in ("cotengra", "quimb"):  # the others compile in their first call
+            slow[rival] = 1e6 * took
+        else:
+            able[rival] = call
+    return able, slow
 
 
 def summary(found: dict[str, dict[str, float]]) -> list[str]:
@@ -253,8 +266,8 @@ def main() -> None:
             continue
         took = 1e3 * (compile_seconds() - started)
         calls, arrays = contenders(case, arguments.engine), arrays_of(case)
-        calls = checked(calls, arrays, name)
-        found[name] = times = measure(calls, arrays, arguments.rounds)
+        calls, slow = checked(calls, arrays, name)
+        found[name] = times = measure(calls, arrays, arguments.rounds) | slow
         rivals = min(value for call, value in times.items() if call != "smelt")
         cells = [f"{times[call]:.1f}" if call in times else "-" for call in ("smelt", *RIVALS)]
         row = [name, *cells, f"{times['smelt'] / rivals:.2f}", f"{took:.0f}"]

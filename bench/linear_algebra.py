@@ -65,6 +65,7 @@ OPERATIONS: dict[str, tuple[str, Sequence[Draw]]] = {
     "det": ("det", (general,)),
     "qr": ("qr", (general,)),
     "eigh": ("eigh", (hermitian,)),
+    "eig": ("eig", (general,)),
     "svd": ("svd", (general,)),
     "svdvals": ("svdvals", (general,)),
     "lu": ("lu", (general,)),
@@ -119,6 +120,8 @@ def check(name: str, given: Made, found: Made) -> None:
     elif name == "eigh":
         near(found[1] * found[0][..., None, :], a @ found[1])
         near(adjoint(found[1]) @ found[1], np.broadcast_to(np.eye(n), a.shape))
+    elif name == "eig":
+        near(found[1] * found[0][..., None, :], a @ found[1])
     elif name == "svd":
         near(found[0] * found[1][..., None, :] @ found[2], a)
     elif name == "lu":

@@ -42,7 +42,7 @@ from smelt.targets.options import read_options
 from smelt.targets.phases import run_phases
 from smelt.targets.registry import find_target
 from smelt.targets.selection import select
-from smelt.targets.support import computes_dft, computes_of, kernels_of, operators_beyond_onnx
+from smelt.targets.support import computes_of, kernels_of, operators_beyond_onnx, whole_operators
 
 if TYPE_CHECKING:
     import onnx
@@ -231,7 +231,7 @@ def compile_model(
     refuse_consumers(consumers, chosen)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
-        traced = {"x64": x64, "strict": strict, "dft": computes_dft(chosen), **(tracing or {})}
+        traced = {"x64": x64, "strict": strict, **whole_operators(chosen), **(tracing or {})}
         model = source_model(source, specs, opset, traced)
         if model.functions and not chosen.functions:
             with span("inline"):
@@ -290,7 +290,7 @@ def source_model(
     """
     if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
         return trace(source, *specs, **tracing | traced_opset(opset))
-    if specs or tracing.keys() - {"x64", "strict", "dft"}:
+    if specs or tracing.keys() - {"x64", "strict", "dft", "complex_dots"}:
         what = "input specs or a checkpoint are given for an ONNX model"
         why = "a model has types and weights of its own"
         fix = "leave out the specs and the checkpoint; smelt.fill_weights fills a model"

@@ -53,14 +53,17 @@ class Builder:
         origin: provenance.Origin | Callable[[], provenance.Origin] | None = None,
         in_function: bool = False,
         kernels: frozenset[str] | None = None,
+        extensions: frozenset[tuple[str, str]] = frozenset(),
         spills: bool = False,
     ) -> None:
         """Insert new nodes before the node ``before`` of ``graph``; None appends them.
 
         ``origin`` is stamped on new nodes. ``kernels`` are the ONNX operators that the target
-        computes, None for all. ``spills``: move large constants to a file.
+        computes, None for all; ``extensions`` those beyond ONNX. ``spills``: move large constants
+        to a file.
         """
         self.kernels = kernels
+        self.extensions = extensions
         self.model = model
         self.graph = graph
         self.shapes = shapes
@@ -71,8 +74,10 @@ class Builder:
         self.created: list[ir.Node] = []
         self.initializers: list[ir.Value] = []
 
-    def supports(self, op_type: str) -> bool:
-        """True if the target computes the ONNX operator ``op_type``, so that it may be built."""
+    def supports(self, op_type: str, domain: str = "") -> bool:
+        """True if the target computes the operator ``op_type``, so that it may be built."""
+        if domain:
+            return (domain, op_type) in self.extensions
         return self.kernels is None or op_type in self.kernels
 
     def op(

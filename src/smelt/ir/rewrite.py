@@ -33,11 +33,10 @@ class Rewriter:
     """Edits one model. ``count`` is the number of edits so far, at most ``limit``.
 
     ``kernels`` are the ONNX operators that new nodes may use besides those of the model, None for
-    all. ``removed`` lists dead nodes; ``builders`` lists the builders whose nodes are in use.
-
-    The limit serves bisection: stopping early finds the edit at which a result becomes wrong.
-    Dead nodes are removed from the node lists by ``flush``, because one removal costs as much as
-    many; a dead node has no inputs from the moment it dies.
+    all; ``extensions`` are those beyond ONNX that the target computes. ``removed`` lists dead
+    nodes; ``builders`` lists the builders whose nodes are in use. The limit serves bisection:
+    stopping early finds the edit at which a result becomes wrong. ``flush`` removes
+    dead nodes, because one removal costs as much as many; a dead node has no inputs at once.
     """
 
     def __init__(
@@ -47,11 +46,11 @@ class Rewriter:
         constants: Constants,
         limit: int | None = None,
         kernels: frozenset[str] | None = None,
+        extensions: frozenset[tuple[str, str]] = frozenset(),
     ) -> None:
         """Edit ``model`` up to ``limit`` times; keep ``shapes`` and ``constants`` up to date."""
-        self.kernels = kernels
-        self.limit = limit
-        self.model = model
+        self.kernels, self.extensions = kernels, extensions
+        self.model, self.limit = model, limit
         self.shapes = shapes
         self.constants = constants
         self.count = 0
@@ -77,6 +76,7 @@ class Rewriter:
             origin=cache(lambda: provenance.merge(sources, rule)),
             in_function=graph in self._function_graphs,
             kernels=self.kernels,
+            extensions=self.extensions,
             spills=True,
         )
 

@@ -62,6 +62,23 @@ def signs_of_rows(attributes: Attributes) -> tuple[Signs, Signs]:
     return (1, right), (-left * right, left)
 
 
+def matrices_of(
+    pairs: np.ndarray,
+    perm: Sequence[int],
+    axis: int,
+    signs: Sequence[int],
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the matrices of ``pairs``: dims in the order ``perm``, rows at ``axis``, columns last.
+
+    ``signs`` are those of the four elements, row by row; ``out`` is an array for the result.
+    """
+    ordered = pairs.transpose(*perm, pairs.ndim - 1)
+    factors = np.array(signs, pairs.dtype).reshape(2, 2)
+    signed = [ordered * factors[0], ordered[..., ::-1] * factors[1]]
+    return np.stack(signed, axis, out)
+
+
 def real_dims(attributes: Attributes, lhs_rank: int, rhs_rank: int) -> dict[str, tuple[int, ...]]:
     """Return the dims of the real product of pairs with matrices; ranks are those of the pairs."""
     lhs, rhs = ints_of(attributes, "lhs_contracting"), ints_of(attributes, "rhs_contracting")

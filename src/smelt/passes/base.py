@@ -183,7 +183,7 @@ class PassContext:
     def rewriter(self) -> Rewriter:
         """Return a Rewriter for the model that obeys the limit of edits."""
         left, kernels = self.rewrites_left, self.kernels
-        return Rewriter(self.model, self.shapes, self.constants, left, kernels)
+        return Rewriter(self.model, self.shapes, self.constants, left, kernels, self.operators)
 
 
 Options: TypeAlias = Any

@@ -45,6 +45,12 @@ DIAGONAL = "smelt::Diagonal"
 """Elements at equal indices of several dims, as one dim. Attribute ``axes``: the dim of the result
 to which each dim is mapped."""
 
+COMPLEX_MATRICES = "smelt::ComplexMatrices"
+"""The real 2x2 matrix of each complex number, for ``operators/complex_dot.py``. The operand has the
+parts of each number in its last dim. Attributes: ``perm``, the order of the other dims in the
+result; ``axis``, the dim of the result with the two rows of each matrix, whose columns are the last
+dim; ``signs`` of the four elements, row by row."""
+
 DYNAMIC_SLICE = "smelt::DynamicSlice"
 DYNAMIC_PAD = "smelt::DynamicPad"
 DYNAMIC_TILE = "smelt::DynamicTile"

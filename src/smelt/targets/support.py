@@ -117,6 +117,10 @@ def schema_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
     return frozenset(TYPES[text] for text in schema.inputs[0].types if text in TYPES) or None
 
 
-def computes_dft(target: Target) -> bool:
-    """True if ``target`` declares what it computes, with Fourier transforms of its own."""
-    return target.computes is not None and target.kernels is not None and "DFT" in target.kernels
+def whole_operators(target: Target) -> dict[str, bool]:
+    """Return the options of ``trace`` for operators on complex numbers that ``target`` computes."""
+    declares = target.computes is not None
+    return {
+        "dft": declares and target.kernels is not None and "DFT" in target.kernels,
+        "complex_dots": declares and ("smelt", "DotGeneral") in (target.extensions or ()),
+    }

@@ -10,7 +10,7 @@ from smelt.frontends.jax import compat, failures, implementations, keys, support
 from smelt.frontends.jax.call import nnx_modules, specs
 from smelt.frontends.jax.call.arguments import Arguments
 from smelt.frontends.jax.call.parameters import Parameters
-from smelt.frontends.jax.complex_numbers import with_pairs, without_complex
+from smelt.frontends.jax.complex_numbers import Whole, with_pairs, without_complex
 from smelt.frontends.jax.element_types import has_onnx_type
 from smelt.frontends.jax.functions import selection
 from smelt.frontends.jax.open_sizes import open_comparisons, symbolic_numbers
@@ -92,14 +92,14 @@ def traced(
             return implementations.inlined(without_references(closed)), out
 
 
-def in_types_of_onnx(closed: compat.ClosedJaxpr, dft: bool) -> compat.ClosedJaxpr:
+def in_types_of_onnx(closed: compat.ClosedJaxpr, whole: Whole) -> compat.ClosedJaxpr:
     """Return ``closed`` with plain arrays in place of PRNG keys and complex numbers.
 
     Raises an ErrorList for primitives that have no lowering.
     """
     closed = with_pairs(keys.without_keys(closed))
     _check_interface(closed.jaxpr)
-    closed = without_complex(closed, dft=dft)
+    closed = without_complex(closed, whole)
     support.check_supported(closed.jaxpr)
     return closed
 

@@ -18,7 +18,7 @@ from smelt.frontends.jax.call.arguments import bind
 from smelt.frontends.jax.call.parameters import choose
 from smelt.frontends.jax.call.state import State, state_of
 from smelt.frontends.jax.call.traced_weights import Weights, weights_of
-from smelt.frontends.jax.complex_numbers import is_complex
+from smelt.frontends.jax.complex_numbers import Whole, is_complex
 from smelt.frontends.jax.complex_numbers.fourier import NODES_FROM
 from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.functions import library, selection
@@ -69,6 +69,7 @@ def trace(
     checkpoint: str | Path | None = None,
     filling: Mapping[str, Any] | None = None,
     dft: bool = False,
+    complex_dots: bool = False,
 ) -> ir.Model:
     """Return the ONNX model that computes ``fn`` for inputs like ``input_specs``.
 
@@ -94,6 +95,9 @@ def trace(
     - ``dft``: write Fourier transforms of known length as DFT nodes, from opset 20 on, as
       ``compile`` does for ``host`` and ``c``. By default they are matrix products, which every
       runtime has.
+    - ``complex_dots``: write each product of complex arrays as one ``smelt.DotGeneral`` of pairs
+      with flags for conjugates, as ``compile`` does for ``host`` and ``c``. By default it is four
+      products of real and imaginary parts.
     - ``strict``: refuse what a model leaves out, with E101 (prints, checks of
       ``equinox.error_if``), and code that compares open sizes, with E112. By default, a warning
       names each left-out check, and for code such as ``if x.shape[0] > 3`` the model holds both
@@ -143,9 +147,10 @@ def trace(
     used_names = {*inputs, *outputs, *model_weights.names.values()}
     constant_names = _constant_names(state, used_names)
 
+    whole = Whole(dft and opset >= NODES_FROM, complex_dots)
     # Represent keys and complex numbers, then lower.
     with compat.x64(x64), replaced(open_comparisons.ORDERED):
-        case = with_jaxprs(case, partial(in_types_of_onnx, dft=dft and opset >= NODES_FROM))
+        case = with_jaxprs(case, partial(in_types_of_onnx, whole=whole))
     model = _empty_model(name or _name_of(fn), inputs, opset)
     with callers_names(), compat.x64(x64), span("lower"):
         _lower(model, case, compat.leaves(structs), constant_names, model_weights, outputs)

@@ -11,12 +11,13 @@ import numpy as np
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.repeated import is_repeated, without_repeats
-from smelt.program.instruction import Instruction, Program
+from smelt.operators.complex_dot import matrices_of
+from smelt.program.instruction import COMPLEX_MATRICES, Instruction, Program
 from smelt.program.run_sizes import Size
 
 
 def fold_movement(program: Program) -> None:
-    """Replace Expand, Transpose and Reshape of constants, and Shape, by constants.
+    """Replace Expand, Transpose, Reshape and matrices of constants, and Shape, by constants.
 
     An Expand that is an output stays, because writing it takes no weights. An Expand to run-time
     sizes stays too.
@@ -50,6 +51,9 @@ def _folded_constant(program: Program, instruction: Instruction) -> np.ndarray |
         if single.size == 1:
             return np.broadcast_to(single.reshape(()), shape)
         return _dense_or_repeated(source.reshape(shape))
+    if instruction.op == COMPLEX_MATRICES:
+        perm, axis, signs = instance.ints("perm"), instance.int("axis"), instance.ints("signs")
+        return matrices_of(source, perm, axis, signs)
     if instruction.op == "Expand" and instruction.outputs[0] not in program.outputs:
         return np.broadcast_to(source, instance.output_shape())
     return None

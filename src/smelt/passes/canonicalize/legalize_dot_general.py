@@ -5,7 +5,7 @@
 
 A Transpose puts the left operand in the order [batch, free, contracting] and the right one in the
 order [batch, contracting, free], if needed. A Reshape merges dims where MatMul takes one dim. For
-complex operands, the right one becomes real matrices first.
+complex operands, the right one becomes real matrices first, unless the target computes DotGeneral.
 
 Needs    (1) operands of known dtype and rank; (2) the semiring sum_product.
 Keeps    (1) no such DotGeneral: an Einsum replaces it if no Reshape can state the sizes.
@@ -46,6 +46,8 @@ def dot_general(m: Match, b: Builder) -> Replacement:
     if attributes["semiring"] != "sum_product":  # needs 2
         return Miss("ONNX supports the semiring sum_product only")
     if attributes["pairs"]:
+        if b.supports("DotGeneral", "smelt"):
+            return Miss("the target multiplies complex numbers")
         return _real_product(b, m["lhs"], m["rhs"], attributes)
     result = legalize(b, m["lhs"], m["rhs"], attributes)
     return Miss("the dtype or rank of an operand is unknown") if result is None else result

@@ -7,6 +7,7 @@ or a dot. Here each step becomes an instruction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple, replace
 from typing import Any
 
 import onnx_ir as ir
@@ -37,7 +38,7 @@ from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import DIAGONAL, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.extension import fitting_attributes
-from smelt.program.lower.pairs import matrices, on_pairs, product
+from smelt.program.lower.pairs import on_pairs, product, real_dot
 from smelt.program.lower.registry import lowers
 
 
@@ -124,7 +125,9 @@ def _emit_pairs(
     and a sum. All other steps treat both parts alike.
     """
     if step.op == DOT:
-        read = (read[0], matrices(cx, read[1]))
+        lhs, rhs = read
+        matrices, dims = real_dot(cx, lhs, rhs, DotDims(*step.dims))
+        read, step = (lhs, matrices), replace(step, dims=astuple(dims))
     if step.op != COMBINE:
         return _emit(cx, step, read, shape, semiring, target)
     a, b = (

@@ -4,16 +4,16 @@ others as an instruction ``domain::name``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
 from smelt import operators
-from smelt.operators import complex_dot
+from smelt.operators.complex_dot import signs_of_rows
 from smelt.operators.declare import Attributes, Operator
 from smelt.program.dot_dims import DotDims
 from smelt.program.lower.builder import ProgramBuilder
-from smelt.program.lower.pairs import matrices
+from smelt.program.lower.pairs import real_dot
 
 
 def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
@@ -36,14 +36,12 @@ def _lower_dot(
     cx: ProgramBuilder, inputs: Sequence[int], outputs: Sequence[int], attributes: Attributes
 ) -> None:
     """Emit a DotGeneral; one of complex numbers reads matrices in place of its right operand."""
-    dims: Mapping[str, object] = attributes
     lhs, rhs = inputs
-    if attributes["pairs"]:
-        dims = complex_dot.real_dims(attributes, len(cx.shape(lhs)), len(cx.shape(rhs)))
-        rhs = matrices(cx, rhs, complex_dot.signs_of_rows(attributes))
     names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
-    groups = DotDims(*(_ints(dims[name]) for name in names))
-    cx.emit("DotGeneral", (lhs, rhs), outputs, dims=groups, semiring=attributes["semiring"])
+    dims = DotDims(*(_ints(attributes[name]) for name in names))
+    if attributes["pairs"]:
+        rhs, dims = real_dot(cx, lhs, rhs, dims, signs_of_rows(attributes))
+    cx.emit("DotGeneral", (lhs, rhs), outputs, dims=dims, semiring=attributes["semiring"])
 
 
 def fitting_attributes(cx: ProgramBuilder, node: ir.Node, operator: Operator) -> Attributes:

@@ -13,20 +13,16 @@ from typing import Any
 import numpy as np
 
 from smelt.operators.complex_dot import Signs
-from smelt.operators.contraction_steps import (
-    COMBINE,
-    DIAGONAL,
-    DOT,
-    TRANSPOSE,
-    Step,
-)
+from smelt.operators.contraction_steps import COMBINE, DIAGONAL, TRANSPOSE, Step
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import COMPLEX_MATRICES
 from smelt.program.lower.builder import ProgramBuilder
-
-PAIR = "\N{DOUBLE-STRUCK CAPITAL C}"
-"""The label of the dim of parts; labels of equations have one character, this one is doubled."""
 
 PLAIN: tuple[Signs, Signs] = ((1, 1), (-1, 1))
 """The signs of ``signs_of_rows`` if no operand is conjugated."""
+
+PAIR = "\N{DOUBLE-STRUCK CAPITAL C}"
+"""The label of the dim of parts; labels of equations have one character, this one is doubled."""
 
 
 def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
@@ -39,34 +35,35 @@ def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
         return replace(step, labels=labels, axes=(*step.axes, len(step.labels)))
     if step.op == TRANSPOSE:
         return replace(step, labels=labels, axes=(*step.axes, ranks[0]))
-    if step.op == DOT:
-        lhs_dims, rhs_dims, *batch = step.dims
-        dims = ((*lhs_dims, ranks[0]), (*rhs_dims, ranks[1]), *batch)
-        return replace(step, labels=labels, dims=dims)
     if step.op == COMBINE:
         dims = tuple((*side, len(step.labels)) for side in step.dims)
         return replace(step, labels=labels, dims=dims)
     return replace(step, labels=labels)
 
 
-def matrices(cx: ProgramBuilder, slot: int, signs: tuple[Signs, Signs] = PLAIN) -> int:
-    """Return pairs [..., 2] as matrices [..., 2, 2]: each pair, and i times the pair.
+def real_dot(
+    cx: ProgramBuilder, lhs: int, rhs: int, dims: DotDims, signs: tuple[Signs, Signs] = PLAIN
+) -> tuple[int, DotDims]:
+    """Return the matrices of ``rhs``, and the dims of the real product of ``lhs`` with them.
 
-    ``signs`` are those of ``signs_of_rows``.
+    ``dims`` do not count the parts; ``signs`` are those of ``signs_of_rows``. The matrices have
+    their dims in the order of a matrix product: batch, contracting in the order of ``lhs``, rows of
+    the matrices, free, columns.
     """
-    *shape, _ = cx.shape(slot)
-    parts = (_signed(cx, slot, signs[0]), _signed(cx, _swapped(cx, slot), signs[1]))
-    rows = [cx.emit_new("Reshape", (pair,), (*shape, 1, 2)) for pair in parts]
-    return cx.emit_new("Concat", rows, (*shape, 2, 2), axis=len(shape))
+    pairs = sorted(zip(dims.lhs_contracting, dims.rhs_contracting, strict=True))
+    shape, batch = cx.shape(rhs), len(dims.lhs_batch)
+    perm = (*dims.rhs_batch, *(dim for _, dim in pairs), *dims.rhs_free(len(shape) - 1))
+    axis, sizes = batch + len(pairs), [shape[dim] for dim in perm]
+    attributes: dict[str, Any] = {"perm": perm, "axis": axis, "signs": (*signs[0], *signs[1])}
+    result = (*sizes[:axis], 2, *sizes[axis:], 2)
+    matrices = cx.emit_new(COMPLEX_MATRICES, (rhs,), result, **attributes)
+    contracting = (*(dim for dim, _ in pairs), len(cx.shape(lhs)) - 1)
+    rows = tuple(range(batch, axis + 1))
+    return matrices, DotDims(contracting, rows, dims.lhs_batch, tuple(range(batch)))
 
 
 def times_i(cx: ProgramBuilder, slot: int) -> int:
     """Return each pair times i: the negated imaginary part, then the real part."""
-    return _signed(cx, _swapped(cx, slot), PLAIN[1])
-
-
-def _swapped(cx: ProgramBuilder, slot: int) -> int:
-    """Return each pair as the imaginary part, then the real part."""
     shape = cx.shape(slot)
     backwards: dict[str, Any] = {
         "starts": (1,),
@@ -74,15 +71,9 @@ def _swapped(cx: ProgramBuilder, slot: int) -> int:
         "axes": (len(shape) - 1,),
         "steps": (-1,),
     }
-    return cx.emit_new("Slice", (slot,), shape, **backwards)
-
-
-def _signed(cx: ProgramBuilder, slot: int, signs: Signs) -> int:
-    """Return the two parts of each pair times ``signs``."""
-    if signs == (1, 1):
-        return slot
-    factors = cx.constant(np.array(signs, cx.dtype(slot).numpy()), "signs")
-    return cx.emit_new("Mul", (slot, factors), cx.shape(slot))
+    swapped = cx.emit_new("Slice", (slot,), shape, **backwards)
+    signs = cx.constant(np.array((-1, 1), cx.dtype(slot).numpy()), "signs")
+    return cx.emit_new("Mul", (swapped, signs), shape)
 
 
 def product(cx: ProgramBuilder, a: int, b: int) -> tuple[int, int]:

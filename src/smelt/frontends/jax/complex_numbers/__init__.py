@@ -7,8 +7,8 @@ inputs or outputs are complex, ``with_pairs`` runs first.
 
 from __future__ import annotations
 
-from smelt.frontends.jax.complex_numbers.conversion import without_complex
+from smelt.frontends.jax.complex_numbers.conversion import Whole, without_complex
 from smelt.frontends.jax.complex_numbers.interface import with_pairs
 from smelt.frontends.jax.complex_numbers.parts import is_complex
 
-__all__ = ["is_complex", "with_pairs", "without_complex"]
+__all__ = ["Whole", "is_complex", "with_pairs", "without_complex"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 from smelt.errors import Unsupported
@@ -18,17 +19,26 @@ from smelt.frontends.jax.complex_numbers.parts import (
     real_arrays,
     real_dtype,
 )
+from smelt.frontends.jax.complex_numbers.products import product, stays_whole
 from smelt.frontends.jax.representation import Representation, Run, convert
 from smelt.frontends.jax.source_lines import place
 
 
-def without_complex(closed: compat.ClosedJaxpr, *, dft: bool = False) -> compat.ClosedJaxpr:
+@dataclass(frozen=True)
+class Whole:
+    """Which operators on complex arrays stay one node: Fourier transforms, and products."""
+
+    transforms: bool = False
+    products: bool = False
+
+
+def without_complex(closed: compat.ClosedJaxpr, whole: Whole = Whole()) -> compat.ClosedJaxpr:
     """Return ``closed`` without complex arrays inside; its inputs and outputs must be real.
 
-    With ``dft``, Fourier transforms stay transforms. Raises an ErrorList of Unsupported E105, one
-    for each primitive that has no rule for complex operands.
+    Operators that stay ``whole`` are not written with real ones. Raises an ErrorList of Unsupported
+    E105, one for each primitive that has no rule for complex operands.
     """
-    return convert(closed, _WITH_TRANSFORMS if dft else _COMPLEX)
+    return convert(closed, _representation(whole))
 
 
 def _structs(aval: compat.Aval) -> list[Any]:
@@ -92,13 +102,19 @@ _COMPLEX = Representation(
 )
 
 
-def _apply_or_keep(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
-    """Return the results of a primitive as ``_apply`` does; a Fourier transform stays a node."""
-    if equation.primitive.name != "fft":
-        return _apply(equation, values, run)
-    params = equation.params
-    return [by_nodes(values[0], int(params["fft_type"]), params["fft_lengths"])]
+def _apply_or_keep(
+    whole: Whole, equation: compat.Equation, values: list[Value], run: Run
+) -> Sequence[Value]:
+    """Return the results of a primitive as ``_apply`` does; those of ``whole`` stay a node."""
+    name, params = equation.primitive.name, equation.params
+    if name == "fft" and whole.transforms:
+        return [by_nodes(values[0], int(params["fft_type"]), params["fft_lengths"])]
+    if name == "dot_general" and whole.products and stays_whole(params, *values):
+        return [product(params, *values)]
+    return _apply(equation, values, run)
 
 
-_WITH_TRANSFORMS = replace(_COMPLEX, apply=_apply_or_keep)
-"""A second Representation, because converted jaxprs are cached by Representation."""
+@cache
+def _representation(whole: Whole) -> Representation:
+    """Return the Representation for ``whole``: one object, by which converted jaxprs are cached."""
+    return replace(_COMPLEX, apply=partial(_apply_or_keep, whole))

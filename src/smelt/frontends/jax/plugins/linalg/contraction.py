@@ -36,14 +36,14 @@ def dot_general(
         lhs,
         rhs,
         domain="smelt",
-        lhs_contracting=_ints(lhs_contracting),
-        rhs_contracting=_ints(rhs_contracting),
-        lhs_batch=_ints(lhs_batch),
-        rhs_batch=_ints(rhs_batch),
+        lhs_contracting=ints(lhs_contracting),
+        rhs_contracting=ints(rhs_contracting),
+        lhs_batch=ints(lhs_batch),
+        rhs_batch=ints(rhs_batch),
         dtype=int(output),
     )
 
 
-def _ints(dims: Any) -> list[int] | None:
+def ints(dims: Any) -> list[int] | None:
     """Return the dims as a list of ints; None if it is empty, because ONNX has no empty list."""
     return [int(dim) for dim in dims] or None
