@@ -59,6 +59,7 @@ SLIPS: dict[str, dict[str, Any]] = {
     "text for layouts": {"layouts": {"vendor::Conv": "NHWC"}},
     "text in layouts": {"layouts": {"vendor::Conv": Layouts(("NHWC",))}},  # type: ignore[arg-type]
     "element types by name": {"limits": Limits(dtypes=frozenset({"float"}))},  # type: ignore[arg-type]
+    "types of ports by name": {"limits": Limits(interface_dtypes=frozenset({"float"}))},  # type: ignore[arg-type]
     "fewer dims than none": {"limits": Limits(max_rank=-1)},
     "opsets backwards": {"limits": Limits(opset=(22, 13))},
     "a tolerance that is no number": {"tolerance": float("nan")},

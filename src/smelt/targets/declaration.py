@@ -92,11 +92,13 @@ def _limits(target: Any) -> Iterator[str]:
         return
     yield from _keys("limits.operators", target.limits.operators)
     yield from _keys("extensions", target.extensions)
-    dtypes, rank, opset = target.limits.dtypes, target.limits.max_rank, target.limits.opset
-    if dtypes is not None and not (
-        isinstance(dtypes, frozenset | set) and all(isinstance(d, ir.DataType) for d in dtypes)
-    ):
-        yield f"limits.dtypes: {_repr_start(dtypes)} is not a set of onnx_ir.DataType"
+    rank, opset = target.limits.max_rank, target.limits.opset
+    for field in ("dtypes", "interface_dtypes"):
+        dtypes = getattr(target.limits, field)
+        if dtypes is not None and not (
+            isinstance(dtypes, frozenset | set) and all(isinstance(d, ir.DataType) for d in dtypes)
+        ):
+            yield f"limits.{field}: {_repr_start(dtypes)} is not a set of onnx_ir.DataType"
     if rank is not None and not _is_count(rank):
         yield f"limits.max_rank: {_repr_start(rank)} is not a number of dims"
     pair = isinstance(opset, tuple) and len(opset) == 2 and all(map(_is_count, opset))

@@ -271,13 +271,12 @@ def _dtypes(model: ir.Model, target: Target, options: Any) -> Iterator[SmeltErro
         return
     allowed |= getattr(options, "further_types", frozenset())
     first_of: dict[ir.DataType, ir.Value] = {}
-    for value in model.graph.inputs:
-        if value.dtype is not None:
+    computed = (value for node in scope.nodes(model) for value in node.outputs)
+    ports = {*model.graph.inputs, *model.graph.outputs}
+    for value in (*model.graph.inputs, *computed):
+        is_allowed = value in ports and value.dtype in target.limits.interface_dtypes
+        if value.dtype is not None and not is_allowed:
             first_of.setdefault(value.dtype, value)
-    for node in scope.nodes(model):
-        for value in node.outputs:
-            if value.dtype is not None:
-                first_of.setdefault(value.dtype, value)
     for dtype, value in first_of.items():
         if dtype not in allowed:
             at = f"value {value.name!r} {_type(value)}"

@@ -37,6 +37,11 @@ CASES: dict[str, tuple[str, tuple[int, int]]] = {
     "min and max": ("a = Max(n, zero) y = Min(a, seven)", (0, 7)),
     "a remainder": ("y = Mod(n, seven)", (0, 6)),
     "a remainder of C": ("y = Mod<fmod=1>(n, seven)", (-6, 6)),
+    "bits of numbers without a sign": ("a = Mod(n, seven) y = BitwiseXor(a, seven)", (0, 7)),
+    "bits of a constant and any number": (
+        "c = Cast<to=7>(k) y = BitwiseAnd(c, seven)",
+        (-(2**63), 2**63 - 1),
+    ),
     "a quotient": ("c = Cast<to=7>(k) y = Div(c, seven)", (-18, 18)),
     "signs": ("y = Sign(n)", (-1, 1)),
     "places": ("y = ArgMax<axis=1>(x)", (0, LONGEST - 1)),

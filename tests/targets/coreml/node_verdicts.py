@@ -19,6 +19,7 @@ import onnx
 import onnx_ir as ir
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
+from targets.coreml.packages import outside
 
 import smelt
 from smelt.errors import SmeltError
@@ -27,14 +28,6 @@ from smelt.runtime.runner import open_runner
 RTOL, ATOL = 1e-5, 1e-6
 FEW_DIGITS = {"test_roialign_aligned_false": 1e-4, "test_roialign_aligned_true": 1e-4}
 """Cases that ONNX Runtime does not run, by the precision in which their expected values are told."""
-WIDE = {
-    np.dtype(np.bool_),
-    np.dtype(np.int8),
-    np.dtype(np.uint8),
-    np.dtype(np.int16),
-    np.dtype(np.uint16),
-    np.dtype(np.int64),
-}
 
 
 @cache
@@ -61,12 +54,6 @@ def baked(model: onnx.ModelProto, arrays: list[np.ndarray], keep: int) -> ir.Mod
         value.const_value = ir.Tensor(np.ascontiguousarray(array), name=value.name)
         graph.graph.register_initializer(value)
     return graph
-
-
-def outside(array: np.ndarray) -> np.ndarray:
-    """The array as the package takes or returns it."""
-    array = array.reshape(1) if array.ndim == 0 else array
-    return array.astype(np.int32) if array.dtype in WIDE else array
 
 
 def verdict(case: object, precision: str = "fp32", ios: int = 17) -> str:

@@ -16,7 +16,7 @@ from smelt.runtime.runner import open_runner
 from smelt.targets.base import Artifact
 from smelt.targets.coreml import coreml
 
-WIDE = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16", "int64")))
+WIDE = frozenset(map(np.dtype, ["bool", "int8", "uint8", "int16", "uint16", "uint32", "int64"]))
 """Element types that the interface of a package has as int32."""
 
 
@@ -48,7 +48,10 @@ def constant(artifact: Artifact, operation: Operation, parameter: str) -> object
 
 
 def outside(array: np.ndarray) -> np.ndarray:
-    """An array as the package takes or returns it: int32 for integers and bools, no scalars."""
+    """An array as the package takes or returns it: int32 for integers and bools, no scalars.
+
+    uint32 keeps its bits.
+    """
     array = np.asarray(array)
     array = array.reshape(1) if array.ndim == 0 else array
     return array.astype(np.int32) if array.dtype in WIDE else array

@@ -1,4 +1,4 @@
-"""Whole models of JAX: the package agrees at the sizes of each model, or the refusal has its code."""
+"""Whole models of JAX: the package agrees at the sizes of each model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,8 @@ from whole_models.catalogue import MODELS
 from whole_models.judging import arguments_of, traced
 
 import smelt
-from smelt.errors import SmeltError
 from smelt.runtime.runner import open_runner
 from smelt.targets.coreml import coreml
-
-REFUSED = {"ppo": "E402"}
-"""A model that draws random numbers with uint32."""
 
 
 def bounds(model, names: set[str]) -> dict[str, tuple[int, int]]:
@@ -33,12 +29,6 @@ def test_the_package_agrees(name: str, precision: str) -> None:
     source = traced(model)
     options = {"dims": bounds(model, names_of(source)), "precision": precision}
     options["float64"] = "float32" if model.x64 else "refused"
-    if name in REFUSED:
-        with pytest.raises(SmeltError) as caught:
-            smelt.compile(source, target=coreml, **options)
-        errors = getattr(caught.value, "errors", (caught.value,))
-        assert {error.code for error in errors} == {REFUSED[name]}
-        return
     run, package = open_runner(source), smelt.compile(source, target=coreml, **options).load()
     for seed, sizes in enumerate(model.sizes):
         given = jax.tree.leaves(arguments_of(model, np.random.default_rng(seed), sizes))

@@ -189,6 +189,12 @@ def _remainder(node: ir.Node, operands: Operands) -> Operand:
     return lowest, highest
 
 
+def _bitwise(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of BitwiseAnd, -Or and -Xor: numbers without a sign give no higher bit."""
+    bounds = hull(*operands)
+    return None if bounds is None or bounds[0] < 0 else (0, (1 << bounds[1].bit_length()) - 1)
+
+
 def _magnitude(node: ir.Node, operands: Operands) -> Operand:
     """Return the bounds of Abs: (-3, 2) gives (0, 3)."""
     if operands[0] is None:
@@ -262,6 +268,7 @@ FORMULAS: Mapping[str, Formula] = {
     ),
     "Abs": _magnitude,
     "Add": _monotone(lambda x, y: x + y),
+    **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), _bitwise),
     "Cast": _cast,
     "CastLike": _first_operand,
     "Clip": _clip,

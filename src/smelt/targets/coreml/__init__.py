@@ -9,14 +9,15 @@ import onnx_ir as ir
 
 from smelt.passes.pipelines import EXPANDED, ROUNDS
 from smelt.targets.base import Limits, Target
-from smelt.targets.coreml.emission import EXTENSIONS
+from smelt.targets.coreml.emission import EXTENSIONS, UNSIGNED_FIX
 from smelt.targets.coreml.options import Options
 from smelt.targets.coreml.phases import allocate, computes, emit, schedule
 from smelt.targets.coreml.registry import ROWS
 from smelt.targets.coreml.saved import open_folder
 
 PASSES = (
-    f"{EXPANDED},fixpoint(decompose-operators,inline-operator-bodies,int-op-canonicalization,"
+    f"split-unsigned,{EXPANDED},fixpoint(split-unsigned,decompose-operators,"
+    "inline-operator-bodies,int-op-canonicalization,"
     "expand-high-rank-reshape-and-transpose,const-elimination,noop-elimination,"
     f"dead-code-elimination){{max={ROUNDS}}},"
     "fuse-elementwise-to-batchnorm{scalars=false},dedup-op-and-var-names"
@@ -24,7 +25,8 @@ PASSES = (
 """Passes after the default pipeline.
 
 They replace operators that the target cannot write by others, and ranks above 5 by lower ones. A
-scale and an offset for each channel become one BatchNormalization."""
+scale and an offset for each channel become one BatchNormalization. Unsigned integers are split
+before bodies are inlined: the generator of random numbers then has shifts by constants."""
 
 TYPES = frozenset(
     {
@@ -34,14 +36,10 @@ TYPES = frozenset(
     }
 )
 
-_UNSIGNED = (
-    "cast to int32 where the numbers fit; pass random numbers as an input, because the generator "
-    "of JAX computes in uint32"
-)
 REMEDIES = {
     ir.DataType.DOUBLE: "compute it in float32: --option float64=float32; or in JAX without x64",
-    ir.DataType.UINT32: _UNSIGNED,
-    ir.DataType.UINT64: _UNSIGNED,
+    ir.DataType.UINT32: UNSIGNED_FIX,
+    ir.DataType.UINT64: UNSIGNED_FIX,
 }
 
 coreml = Target(
@@ -51,6 +49,7 @@ coreml = Target(
         TYPES,
         dynamic_dims=False,
         bounded_dims=True,
+        interface_dtypes=frozenset({ir.DataType.UINT32}),
         why_fixed="a package states the least and the greatest size of each dim of its inputs",
         max_rank=5,
         empty_tensors=False,

@@ -17,6 +17,7 @@ from smelt.mlpackage.interface import Interface
 from smelt.mlpackage.program import Block, Function
 from smelt.program.legality import and_more
 from smelt.targets.coreml.call import Call
+from smelt.targets.coreml.exact_floats import exact_nodes
 from smelt.targets.coreml.facts import Facts
 from smelt.targets.coreml.interface import Sizes, problems_of
 from smelt.targets.coreml.options import IOS, Options
@@ -38,6 +39,7 @@ NOT_WRITTEN = {
 """Why some operators have no row."""
 EXTENSIONS = frozenset({("smelt", "ConcatInterleave")})
 """The operators beyond ONNX that have rows."""
+UNSIGNED_FIX = "cast to int32 where the numbers fit, or compute it outside of the model"
 FIX = "change the model, or choose another target: `smelt targets` lists them"
 
 
@@ -65,6 +67,7 @@ def emit_function(model: ir.Model, options: Options) -> Emission:
     bounds = bounds_of(graph)
     sizes = Sizes.of(bounds, options)
     facts = Facts(Writer(options.ios), options.precision == "fp16", options.kept, opset_of(model))
+    facts.exact = exact_nodes(graph) if facts.half else frozenset()
     facts.compact = options.weights == "compact"
     facts.lower_bounds = {
         name: sizes.listed.get(name, (low,))[0] for name, (low, _) in bounds.items()
@@ -126,12 +129,25 @@ def write_node(facts: Facts, node: ir.Node) -> None:
     row = ROWS.get(node.op_type) if is_known else None
     if row is None:
         raise Refused(NOT_WRITTEN.get(node.op_type, NO_ROW))
+    if computes_unsigned(node):
+        raise Refused("it computes uint32, which Core ML lacks", UNSIGNED_FIX, "E402")
     unknown = unknown_part(node)
     if unknown:
         raise Refused(f"it has {unknown}, which its row does not know")
     if not facts.dry and may_be_too_wide(facts.narrow_bounds, node):
         facts.may_overflow[node.outputs[0].name or ""] = node.op_type
     row(Call(facts, node))
+
+
+def computes_unsigned(node: ir.Node) -> bool:
+    """True if ``node`` reads or returns uint32, but for a Cast from or to int32.
+
+    Such Casts stand behind inputs and before outputs, which a package has as int32 with the same
+    bits.
+    """
+    types = [value.dtype for value in (*node.inputs, *node.outputs) if value is not None]
+    is_same_bits = node.op_type == "Cast" and set(types) == {ir.DataType.INT32, ir.DataType.UINT32}
+    return ir.DataType.UINT32 in types and not is_same_bits
 
 
 def _error(code: str, name: str, why: str, fix: str, nodes: list[ir.Node]) -> SmeltError:

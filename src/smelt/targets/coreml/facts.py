@@ -69,7 +69,8 @@ class Scope:
 class Facts:
     """What all nodes of one function share.
 
-    ``half`` is True for precision fp16; nodes or operators in ``keep`` stay in float32.
+    ``half`` is True for precision fp16; nodes or operators in ``keep``, and the nodes ``exact``,
+    stay in float32.
     ``lower_bounds`` has the least size of each symbolic dim. ``dry`` only tries whether a node can
     be written, for ``computes``. ``compact`` stores weights as palettes or sparse. ``Emission``
     explains ``clamped`` and ``may_overflow``. ``stand_ins`` holds what those constants became, by
@@ -88,18 +89,19 @@ class Facts:
     stand_ins: dict[tuple[object, ...], Val] = field(default_factory=dict)
     narrow_bounds: NarrowBounds = field(default_factory=NarrowBounds)
     may_overflow: dict[str, str] = field(default_factory=dict)
+    exact: frozenset[ir.Node] = frozenset()
     dry: bool = False
     compact: bool = False
 
     def keeps(self, node: ir.Node) -> bool:
-        """True if ``node`` stays in float32 by its name or its operator."""
-        return node.op_type in self.keep or (node.name or "") in self.keep
+        """True if ``node`` stays in float32 by its name, its operator or its operands."""
+        return node.op_type in self.keep or (node.name or "") in self.keep or node in self.exact
 
     def element_of(self, dtype: ir.DataType | None, *, half: bool) -> Element:
         """Return the MIL element type of an ONNX type; ``half`` makes float32 float16.
 
-        All integers become int32. float64, which only the option ``float64`` permits, counts as
-        float32. Raises Refused E402 for other types.
+        All integers become int32, uint32 with the same bits. float64, which only the option
+        ``float64`` permits, counts as float32. Raises Refused E402 for other types.
         """
         if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
             return Element.FLOAT16 if half else Element.FLOAT32
@@ -107,7 +109,7 @@ class Facts:
             return Element.FLOAT16
         if dtype == ir.DataType.BOOL:
             return Element.BOOL
-        if dtype in INTEGERS:
+        if dtype in INTEGERS or dtype == ir.DataType.UINT32:
             return Element.INT32
         name = "?" if dtype is None else dtype.name.lower()
         raise Refused(f"Core ML computes no {name}", "cast to float32 or int32", "E402")

@@ -21,6 +21,8 @@ ARRAY_ELEMENTS = {
     Element.FLOAT32: ArrayElement.FLOAT32,
     Element.INT32: ArrayElement.INT32,
 }
+SAME_BITS = "int32 with the same bits"
+"""How a package has uint32."""
 MOST_SHAPES = 128
 """The most enumerated shapes that Core ML documents."""
 
@@ -149,7 +151,9 @@ def problems_of(values: Sequence[ir.Value], sizes: Sizes, kind: str) -> list[Sme
 
 def feature(name: str, value: ir.Value, array: MultiArray) -> Feature:
     """Return the description of an input or output, with its ONNX name if the package
-    renames it.
+    renames it, and its ONNX type if that is uint32.
     """
-    renamed = "" if name == value.name else f"{value.name} of the ONNX model"
-    return Feature(name, array, renamed)
+    told = [f"{value.name} of the ONNX model"] if name != value.name else []
+    if value.dtype == ir.DataType.UINT32:
+        told.append(f"uint32 as {SAME_BITS}")
+    return Feature(name, array, "; ".join(told))

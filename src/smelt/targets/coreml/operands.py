@@ -220,11 +220,15 @@ class Operands:
             return found.value
         return default_attribute(self.node.op_type, name, self.facts.opset)
 
-    def lowest(self, index: int) -> int | None:
-        """Return a lower bound of the elements of integer input ``index``, if one is known."""
+    def most_bits(self, index: int) -> int | None:
+        """Return how many bits integer input ``index`` has at most; None if it may be negative.
+
+        Whether a node can be written does not depend on it, and the bounds of all nodes before it
+        would be computed for each node.
+        """
         value = self.input(index)
-        bounds = None if value is None else self.facts.bounds.of(value)
-        return None if bounds is None else int(bounds[0])
+        bounds = None if value is None or self.facts.dry else self.facts.bounds.of(value)
+        return None if bounds is None or bounds[0] < 0 else int(bounds[1]).bit_length()
 
     def dtype(self, index: int = 0) -> ir.DataType | None:
         """Return the ONNX type of input ``index``."""

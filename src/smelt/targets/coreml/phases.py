@@ -16,6 +16,7 @@ from smelt.targets.base import Artifact, Plan
 from smelt.targets.coreml.emission import EXTENSIONS, write_node
 from smelt.targets.coreml.facts import Facts
 from smelt.targets.coreml.functions import default_function, emit_functions
+from smelt.targets.coreml.interface import SAME_BITS
 from smelt.targets.coreml.mac_check import check_files
 from smelt.targets.coreml.options import IOS, Options
 from smelt.targets.coreml.placement import placements
@@ -50,7 +51,10 @@ def schedule(plan: CoreMLPlan) -> None:
     )
     names = next(iter(emissions.values())).names
     doubles = [v for v in every_value(plan.model) if v.dtype == ir.DataType.DOUBLE]
+    ports = (*plan.model.graph.inputs, *plan.model.graph.outputs)
+    unsigned = [value.name or "" for value in ports if value.dtype == ir.DataType.UINT32]
     facts = {
+        "unsigned": dict.fromkeys(unsigned, SAME_BITS),
         "narrowed": {"float64": "float32"} if doubles else {},
         "names": {old: new for old, new in names.items() if old != new},
         "clamped": {old: new for each in emissions.values() for old, new in each.clamped.items()},

@@ -114,7 +114,7 @@ def _as_declared(value: ir.Value, array: np.ndarray) -> np.ndarray:
 
 def as_package_array(value: object) -> np.ndarray:
     """Return an array in a form that packages have: int32 for integers and bools, float32 for
-    float64, no scalars.
+    float64, no scalars. uint32 keeps its bits.
 
     Raises UsageError E632 for integers beyond 32 bits, and for finite numbers beyond float32.
     """
@@ -127,6 +127,8 @@ def as_package_array(value: object) -> np.ndarray:
             why = "Core ML has no wider floats"
             raise UsageError("E632", what, why=why, fix="give numbers of at most 3.4e38")
         return single
+    if array.dtype == np.uint32:
+        return array.view(np.int32)
     if array.dtype.kind not in "biu":
         return array
     narrow = array.astype(np.int32)

@@ -84,7 +84,7 @@ def divide(c: Call) -> None:
     if x.is_float:
         c.done(c.write("real_div", x=x, y=y))
         return
-    if (c.lowest(0) or -1) >= 0 and (c.lowest(1) or -1) >= 0:
+    if c.most_bits(0) is not None and c.most_bits(1) is not None:
         c.done(c.write("floor_div", x=x, y=y))
         return
     quotient = c.op("floor_div", c.op("abs", x), c.op("abs", y))
@@ -225,7 +225,7 @@ def one_hot(c: Call) -> None:
     indices = c.x(0, Element.INT32)
     rank = indices.rank + 1
     axis %= rank
-    if (c.lowest(0) or -1) < 0:
+    if c.most_bits(0) is None:
         negative = c.op("less", indices, 0, element=Element.BOOL)
         indices = c.select(negative, c.op("add", indices, count), indices, Element.INT32)
     places = np.arange(count, dtype=np.int32).reshape([-1] + [1] * (rank - 1 - axis))

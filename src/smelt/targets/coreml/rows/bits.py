@@ -13,8 +13,8 @@ from smelt.targets.coreml.call import Call
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Refused, Val, broadcast
 
-BITS = {ir.DataType.UINT8: 8, ir.DataType.INT8: 7, ir.DataType.UINT16: 16, ir.DataType.INT16: 15}
-"""The number of bits of a type, without the sign bit; 31 for types that are not listed."""
+BITS = {ir.DataType.INT8: 7, ir.DataType.INT16: 15}
+"""The number of bits of a signed type without the sign bit; 31 for types that are not listed."""
 OF_BITS = {"BitwiseAnd": "mul", "BitwiseOr": "maximum", "BitwiseXor": "not_equal"}
 """The MIL operation that computes each operator on 0 and 1."""
 MOST_DIMS = 4
@@ -26,18 +26,20 @@ def bitwise(c: Call) -> None:
     """Write ``sum_k f(x_k, y_k) * 2**k``, where x_k is bit k of x and f the operator on bits.
 
     For signed types of n bits without the sign, ``f(x < 0, y < 0) * 2**n`` is subtracted, as in
-    two's complement.
+    two's complement. Numbers that are known to have no sign have the bits of their bounds.
     """
     x, y = c.x(0), c.x(1)
     dims = broadcast(x.dims, y.dims)
     if len(dims) > MOST_DIMS:
         raise Refused(f"it has more than {MOST_DIMS} dims, and its bits need one more")
-    count = BITS.get(c.dtype() or ir.DataType.INT64, 31)
+    known = [bits for bits in map(c.most_bits, (0, 1)) if bits is not None]
+    is_signed = len(known) < 2
+    count = BITS.get(c.dtype() or ir.DataType.INT64, 31) if is_signed else min(31, max(1, *known))
     powers = c.w.constant((1 << np.arange(count)).astype(np.int32))
     combined = _combined(c, *(_bits(c, each, powers) for each in (x, y)))
     terms = c.op("mul", combined, powers)
     total = c.reduce("reduce_sum", terms, [len(dims)], keep=False)
-    if c.dtype() not in (ir.DataType.UINT8, ir.DataType.UINT16):
+    if is_signed:
         total = _signed(c, x, y, total, -(1 << count))
     c.done(total)
 

@@ -42,7 +42,7 @@ def indices_from_zero(c: Call, index: int, size: Val | int) -> Val:
         if (array >= 0).all():
             return c.x(index, Element.INT32)
     indices = c.x(index, Element.INT32)
-    if (c.lowest(index) or 0) >= 0 and c.lowest(index) is not None:
+    if c.most_bits(index) is not None:
         return indices
     if _adds_size(c.input(index)):
         return indices
