@@ -23,7 +23,7 @@ from smelt.precision.int8.methods import METHODS as ROUNDING
 from smelt.precision.int8.methods import Method
 from smelt.precision.int8.quantize import Result, quantize_within
 from smelt.precision.int8.resume import Record, digest_of_search, open_record
-from smelt.precision.int8.settings import FORMS, Activations, Settings
+from smelt.precision.int8.settings import FORMS, QUANT_FORMATS, Activations, QuantFormat, Settings
 from smelt.precision.int8.writer import Format
 from smelt.precision.int8.written import Metrics
 from smelt.targets.ort.integer_products import are_exact
@@ -34,7 +34,7 @@ LOWEST_OPSET = 17
 QuantizeLinear has scales per channel since opset 13, and LayerNormalization exists since 17."""
 
 OPSET_OF_BLOCKS = 21
-"""The first opset with 4-bit types and scales per block."""
+"""The first opset with 4-bit types, scales per block, and codes of 16 bits."""
 
 BLOCKS = (16, 32, 64, 128)
 """Sizes of 4-bit blocks."""
@@ -65,6 +65,8 @@ def quantize(
     ranges: Ranges = "minmax",
     per_tensor: bool = False,
     method: Method = "auto",
+    quant_format: QuantFormat = "qdq",
+    activation_bits: int = 8,
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
     seed: int = 0,
     resume: str | os.PathLike[str] | None = None,
@@ -81,23 +83,43 @@ def quantize(
     default on them; others have 8. ``ranges`` chooses the range of an activation: all numbers, or
     fewer by percentile, entropy or mse; auto keeps the method with the least error. ``per_tensor``
     gives an int8 weight one scale. ``method`` rounds weights: nearest, after channels were
-    equalized or scaled, or by gptq; auto keeps the method with the least error. ``resume`` is a
-    file that keeps measured errors: a search that was stopped goes on there. Raises E683 for static
+    equalized or scaled, or by gptq; auto keeps the method with the least error. With
+    ``quant_format``, operators between quantized values are those of floats, with DequantizeLinear
+    and QuantizeLinear around them (qdq), or integer ones such as QLinearConv (qoperator).
+    ``activation_bits=16`` gives static activations 16 bits; runtimes then compute in floats.
+    ``resume`` is a file that keeps
+    measured errors: a search that was stopped goes on there. Raises E683 for static
     activations or such a method without data, E677 if nothing fits, and the errors of data and
     metrics.
     """
     if weight_bits is None:
         weight_bits = 8 if are_exact() else 7
     has_data = calibrate is not None
-    _check(activations, weights, block, weight_bits, ranges, method, has_data=has_data)
+    choices = [
+        ("activations", activations, FORMS),
+        ("weights", weights, WEIGHTS),
+        ("block", block, BLOCKS),
+        ("weight_bits", weight_bits, (7, 8)),
+        ("ranges", ranges, (*METHODS, "auto")),
+        ("method", method, ROUNDING),
+        ("quant_format", quant_format, QUANT_FORMATS),
+        ("activation_bits", activation_bits, (8, 16)),
+    ]
+    _check_choices(choices)
+    _check_data(activations, method, has_data=has_data)
     _check_effect(weights, ranges, method, gain, per_tensor=per_tensor, has_data=has_data)
-    work = _prepared(model, OPSET_OF_BLOCKS if weights in FOUR_BITS else LOWEST_OPSET)
+    if activation_bits == 16:
+        _check_effect_of_16_bits(activations, weights, ranges, gain, quant_format)
+        gain = "bytes"
+    has_new_types = weights in FOUR_BITS or activation_bits == 16
+    work = _prepared(model, OPSET_OF_BLOCKS if has_new_types else LOWEST_OPSET)
     data = calibration_data(work, calibrate, held, dims=dims, seed=seed)
     classes = held_labels(data, np.asarray(labels)) if labels is not None else None
     choosing = selection_labels(data, np.asarray(labels)) if labels is not None else None
     metrics = Metrics(find_metric(metric, choosing), find_metric(metric, classes))
     blocks = block if weights in FOUR_BITS else 0
-    format_ = Format(signed, weight_bits, blocks, per_tensor, weights == "nf4")
+    nf4 = weights == "nf4"
+    format_ = Format(signed, weight_bits, blocks, per_tensor, nf4, activation_bits)
     settings = Settings(
         activations,
         gains_of(gain, cpu),
@@ -105,6 +127,7 @@ def quantize(
         keep=frozenset(keep),
         ranges=ranges,
         method=method,
+        quant_format=quant_format,
     )
     limit, record = parse_limit(within, metrics.last), Record()
     if resume is not None:
@@ -123,25 +146,8 @@ def _prepared(model: Source, opset: int) -> ir.Model:
     return work
 
 
-def _check(
-    activations: str,
-    weights: str,
-    block: int,
-    weight_bits: int,
-    ranges: str,
-    method: str,
-    *,
-    has_data: bool,
-) -> None:
-    """Raise UsageError E679 for a value that is not a choice, E683 for static without data."""
-    rows: list[tuple[str, Any, Iterable[Any]]] = [
-        ("activations", activations, FORMS),
-        ("weights", weights, WEIGHTS),
-        ("block", block, BLOCKS),
-        ("weight_bits", weight_bits, (7, 8)),
-        ("ranges", ranges, (*METHODS, "auto")),
-        ("method", method, ROUNDING),
-    ]
+def _check_choices(rows: Iterable[tuple[str, Any, Iterable[Any]]]) -> None:
+    """Raise UsageError E679 if a row of name, value and choices has a value that is no choice."""
     for name, value, allowed in rows:
         if value not in allowed:
             words = ", ".join(map(str, allowed))
@@ -151,6 +157,10 @@ def _check(
                 why=f"choices are {words}",
                 fix=f"use one of {words}",
             )
+
+
+def _check_data(activations: str, method: str, *, has_data: bool) -> None:
+    """Raise UsageError E683 for static activations or a method that needs data without data."""
     if activations == "static" and not has_data:
         raise UsageError(
             "E683",
@@ -165,6 +175,31 @@ def _check(
             why="it chooses scales or codes by the activations that the model computes on them",
             fix="--calibrate data.npz, or --method nearest",
         )
+
+
+def _check_effect_of_16_bits(
+    activations: str, weights: str, ranges: str, gain: str, quant_format: str
+) -> None:
+    """Raise UsageError E679 for an option that activations of 16 bits rule out."""
+    rows = [
+        (activations in ("float", "dynamic"), f"--activations {activations}", "they are static"),
+        (weights in FOUR_BITS, f"--weights {weights}", "4-bit weights leave activations in float"),
+        (
+            ranges != "minmax",
+            f"--ranges {ranges}",
+            "a step of 16 bits is fine enough for all numbers",
+        ),
+        (gain == "cycles", "--gain cycles", "C computes with codes of 16 bits in floats"),
+        (quant_format == "qoperator", "--format qoperator", "integer operators read 8 bits"),
+    ]
+    for is_given, option, why in rows:
+        if is_given:
+            raise UsageError(
+                "E679",
+                f"{option} does not go with activations of 16 bits",
+                why=why,
+                fix="leave it out, or --activation-bits 8",
+            )
 
 
 def _check_effect(

@@ -17,19 +17,14 @@ from smelt.cli.arguments import (
     parse_options,
     write_model,
 )
-from smelt.cli.command import Json, Model, Output, Seed, TrialDims, command, note, print_json
+from smelt.cli.command import Json, Model, Output, Seed, TrialDims, command, print_json
 from smelt.cli.destinations import check_destination
-from smelt.cli.layout import table
 from smelt.cli.progress import progress, size_of
+from smelt.cli.quantize_text import facts, print_result
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from smelt.precision.int8.quantize import Result
-
-SHOWN = 5
-"""The most values that the report names with numbers beyond their range; JSON has all."""
 
 Calibrate = Annotated[
     list[str] | None,
@@ -133,6 +128,21 @@ MethodOption = Annotated[
         "GPTQ. auto keeps the best by its error.",
     ),
 ]
+ActivationBits = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="The bits of static activations: 8, or 16, with which runtimes compute in floats.",
+    ),
+]
+FormatOption = Annotated[
+    Literal["qdq", "qoperator"],
+    typer.Option(
+        "--format",
+        help="What computes with codes: float operators between DequantizeLinear and "
+        "QuantizeLinear (qdq), or QLinearConv, QLinearMatMul and MatMulInteger (qoperator).",
+    ),
+]
 
 
 @command
@@ -155,6 +165,8 @@ def quantize(
     ranges: RangesOption = "minmax",
     per_tensor: PerTensor = False,
     method: MethodOption = "auto",
+    quant_format: FormatOption = "qdq",
+    activation_bits: ActivationBits = 8,
     dim: TrialDims = None,
     seed: Seed = 0,
     resume: Resume = None,
@@ -191,6 +203,8 @@ def quantize(
             ranges=ranges,
             per_tensor=per_tensor,
             method=method,
+            quant_format=quant_format,
+            activation_bits=activation_bits,
             dims=parse_dims(dim) or None,
             seed=seed,
             resume=resume,
@@ -200,9 +214,9 @@ def quantize(
         write_model(result.model, output)
     sizes = [Path(path).stat().st_size if Path(path).is_file() else 0 for path in (model, output)]
     if as_json:
-        print_json({"schema": "smelt.quantize/1", "output": output, **_facts(result, sizes)})
+        print_json({"schema": "smelt.quantize/1", "output": output, **facts(result, sizes)})
         return
-    _print(result, output, sizes)
+    print_result(result, output, sizes)
 
 
 def _cpu_of(items: list[str] | None) -> str | None:
@@ -235,58 +249,3 @@ def _read_labels(path: str | None) -> np.ndarray | None:
             fix="np.save('labels.npy', labels)",
         )
     return next(iter(arrays.values()))
-
-
-def _facts(result: Result, sizes: list[int]) -> dict[str, Any]:
-    """Return the result as plain data."""
-    return {
-        "metric": result.metric.name,
-        "within": result.limit,
-        "error": result.error,
-        "bytes": sizes,
-        "data": result.note,
-        "chosen": [
-            {"nodes": list(each.nodes), "operator": each.operator, "form": form}
-            for each, form in result.chosen.items()
-        ],
-        "kept": dict(result.kept),
-        "alone": [
-            {"node": step.candidate.name, "form": step.form, "error": step.error}
-            for step in result.alone
-        ],
-        "curve": [point._asdict() for point in result.curve],
-        "runs": result.runs,
-        "method": result.method,
-        "ranges": [
-            {"value": name, "low": each.low, "high": each.high, "saturated": each.saturated}
-            for name, each in result.ranges.items()
-        ],
-    }
-
-
-def _print(result: Result, output: str, sizes: list[int]) -> None:
-    """Print the trade, what stays in float and why, and the error."""
-    text = result.metric.text
-    points = sorted({(each.bytes_saved, each.macs, each.error) for each in result.curve})
-    total = max((macs for _, macs, _ in points), default=0)
-    rows = [
-        (f"{saved:,}", f"{macs / total:.0%}" if total else "-", text(error))
-        for saved, macs, error in points
-    ]
-    note(table(rows, ("bytes saved", "integer products", "error"), stream=sys.stderr))
-    for name, why in result.kept.items():
-        note(f"in float: {name}: {why}")
-    worst = sorted(result.ranges.items(), key=lambda pair: -pair[1].saturated)
-    for name, each in worst[:SHOWN]:
-        if each.saturated:
-            note(
-                f"saturates: {name}: {each.saturated:.2%} beyond {each.low:.4g} to {each.high:.4g}"
-            )
-    note(result.note)
-    before, after = sizes
-    forms = ", ".join(
-        f"{list(result.chosen.values()).count(form)} {form}"
-        for form in dict.fromkeys(result.chosen.values())
-    )
-    note(f"{output}: {forms}, rounded by {result.method}; {before:,} bytes became {after:,}")
-    note(f"error {text(result.error)}, within {text(result.limit)} ({result.metric.name})")

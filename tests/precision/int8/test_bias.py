@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 
 import smelt
-from smelt.precision.int8 import written
+from smelt.precision.int8 import opened
 from smelt.precision.int8.bias import bias_shift, channel_means
 from smelt.precision.int8.linear import weight_blocks, weight_codes
 from smelt.runtime.onnxruntime import OnnxRuntime
@@ -105,10 +105,10 @@ def test_the_error_is_no_larger_than_without_correction(name: str, monkeypatch: 
     settings: dict[str, Any] = {"within": "50%", "activations": "float", "per_tensor": True}
     settings["weight_bits"] = 8
     corrected = smelt.quantize(model(name), data, **settings)
-    monkeypatch.setattr(written, "channel_means", lambda *_: {})
+    monkeypatch.setattr(opened, "channel_means", lambda *_: {})
     plain = smelt.quantize(model(name), data, **settings)
     assert corrected.error < plain.error
     monkeypatch.undo()
-    monkeypatch.setattr(written, "channel_means", lambda *_: {"y": np.full(4, 1e3)})
+    monkeypatch.setattr(opened, "channel_means", lambda *_: {"y": np.full(4, 1e3)})
     wrong = smelt.quantize(model(name), data, **settings)
     assert wrong.error == plain.error  # a correction that errs more is not kept

@@ -87,14 +87,46 @@ def narrow_products(body: str) -> Any:
     return smelt.load(proto)
 
 
-def test_a_product_that_would_take_more_cycles_stays_in_float() -> None:
+CYCLES: dict[str, Any] = {
+    "within": "50%",
+    "gain": "cycles",
+    "cpu": "cortex-m4",
+    "activations": "static",
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "chosen"),
+    [
+        ("a = MatMul(x, w) r = Relu(a) y = MatMul(r, v)", ["a", "y"]),  # reads codes
+        ("a = MatMul(x, w) r = Erf(a) y = MatMul(r, v)", ["a"]),  # would have to quantize them
+        ("a = MatMul(x, w) r = Flatten(a) y = MatMul(r, v)", ["a", "y"]),
+    ],
+)
+def test_a_product_that_would_take_more_cycles_stays_in_float(body: str, chosen: Any) -> None:
     data = {"x": np.random.default_rng(1).normal(size=(8, 64)).astype(np.float32)}
-    settings: dict[str, Any] = {"within": "50%", "gain": "cycles", "cpu": "cortex-m4"}
-    settings["activations"] = "static"
-    both = narrow_products("a = MatMul(x, w) r = Relu(a) y = MatMul(r, v)")
-    result = smelt.quantize(both, data, **settings)
-    assert [each.name for each in result.chosen] == ["a"]
-    assert result.kept == {"y": "it would take more cycles in integers"}
+    result = smelt.quantize(narrow_products(body), data, **CYCLES)
+    assert [each.name for each in result.chosen] == chosen
+    kept = {"y": "it would take more cycles in integers"}
+    assert result.kept == ({} if "y" in chosen else kept)
+
+
+def test_a_pooling_in_codes_is_worth_a_small_product_behind_it() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> f (float[B,4,8,8] x) => (float[B,2] y) '
+        "{ c = Conv(x, w) p = GlobalAveragePool(c) r = Flatten(p) y = MatMul(r, v) }"
+    )
+    rng = np.random.default_rng(0)
+    for name, shape in {"w": (16, 4, 3, 3), "v": (16, 2)}.items():
+        array = rng.normal(0, 0.3, shape).astype(np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    data = {"x": rng.normal(size=(64, 4, 8, 8)).astype(np.float32)}
+    result = smelt.quantize(smelt.load(proto), data, **CYCLES)
+    assert [each.name for each in result.chosen] == ["c", "y"]
+
+
+def test_a_model_whose_only_product_would_take_more_cycles() -> None:
+    data = {"x": np.random.default_rng(1).normal(size=(8, 64)).astype(np.float32)}
     with pytest.raises(UsageError, match="each product would take more cycles") as caught:
-        smelt.quantize(narrow_products("y = MatMul(x, v)"), data, **settings)
+        smelt.quantize(narrow_products("y = MatMul(x, v)"), data, **CYCLES)
     assert caught.value.code == "E678"

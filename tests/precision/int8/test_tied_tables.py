@@ -68,6 +68,24 @@ def test_the_codes_are_stored_once(kind: str, weights: str, activations: Any, pe
     assert np.abs(again - expected).max() < 0.01 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("bias", [0.3, 1e9])
+def test_a_bias_shares_the_codes_if_it_fits_their_scales(bias: float) -> None:
+    proto = tied(*PRODUCTS["Gemm"])
+    proto.graph.node[2].input.append("c")
+    array = np.full(ROWS, bias, np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(array, "c"))
+    data = samples(2)
+    result = smelt.quantize(proto, data, within="30%", activations="static")
+    assert sorted(result.chosen.values()) == ["static", "weights"]
+    weights = smelt.to_proto(result.model).graph.initializer
+    tables = [tensor for tensor in weights if list(tensor.dims) == [ROWS, LENGTH]]
+    assert len(tables) == (1 if bias < 1 else 2)
+    (expected,) = OnnxRuntime(smelt.load(proto))(data[0]["x"])
+    (found,) = OnnxRuntime(result.model, optimized=True)(data[0]["x"])
+    error = np.linalg.norm(np.asarray(found) - np.asarray(expected))
+    assert error < (0.03 if bias < 1 else 1e-6) * np.linalg.norm(np.asarray(expected))
+
+
 def test_a_product_that_sums_over_the_rows_of_the_table_has_codes_of_its_own() -> None:
     model = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> f (int64[B] x, float[B,64] p) => '

@@ -32,22 +32,27 @@ class Constant(NamedTuple):
     axis: int
 
 
-def divide_activation(model: ir.Model, products: Sequence[ir.Node], scale: np.ndarray) -> None:
+def divide_activation(
+    model: ir.Model, products: Sequence[ir.Node], scale: np.ndarray, *, may_add: bool = True
+) -> bool:
     """Divide the first operand of ``products`` by ``scale``, and multiply their weights by it.
 
     ``scale`` has a number for each channel. Without constants that can take the division, a Mul
-    stands in front of the products.
+    stands in front of the products if ``may_add``; else nothing changes. Returns whether the model
+    changed.
     """
     constants = Constants()
+    source = products[0].inputs[0]
+    assert source is not None
+    places = _constants_of_value(source, set(products), constants, len(scale))
+    if places is None and not may_add:
+        return False
     b = Builder(model, model.graph, ShapeInference(model), before=products[0])
     for node in products:
         weight = weight_of(node, constants)
         assert isinstance(weight, Weight)
         _multiply(b, constants, Constant(node, 1, weight.inner), scale)
-    source = products[0].inputs[0]
-    assert source is not None
     divided = (1 / scale).astype(np.float32)
-    places = _constants_of_value(source, set(products), constants, len(scale))
     for place in places or ():
         _multiply(b, constants, place, divided)
     if places is None:
@@ -55,6 +60,7 @@ def divide_activation(model: ir.Model, products: Sequence[ir.Node], scale: np.nd
         value.name = b.free_name(f"{source.name}_scaled")
         for node in products:
             node.replace_input_with(0, value)
+    return True
 
 
 def _multiply(b: Builder, constants: Constants, place: Constant, factors: np.ndarray) -> None:

@@ -78,3 +78,19 @@ def bias_shift(node: ir.Node, weight: np.ndarray, codes: Codes, mean: np.ndarray
     groups = node.attributes.get_int("group", 1)
     means = np.repeat(mean.reshape(groups, per_group), channels // groups, axis=0)
     return np.asarray((taps * means).sum(axis=1))
+
+
+def corrected_bias(
+    node: ir.Node, weight: np.ndarray, codes: Codes, mean: np.ndarray, constants: Constants
+) -> np.ndarray | None:
+    """Return the bias of ``node`` plus its shift; None if that is not finite or of another shape.
+
+    ``weight`` and ``codes`` are as the node reads them.
+    """
+    bias = constants.get(optional_input(node, 2), None)
+    if bias is None or codes.is_transposed:
+        return None
+    with np.errstate(over="ignore"):
+        corrected = (bias + bias_shift(node, weight, codes, mean)).astype(bias.dtype)
+    is_usable = corrected.shape == bias.shape and np.isfinite(corrected).all()
+    return corrected if is_usable else None

@@ -35,6 +35,7 @@ def parameters_by_method(
     method: Ranges,
     *,
     signed: bool,
+    bits: int = 8,
 ) -> Iterator[dict[str, Parameters]]:
     """Yield scales and zero points of all values by ``method``; ``auto`` yields each method's.
 
@@ -44,14 +45,14 @@ def parameters_by_method(
     names = METHODS if method == "auto" else [method]
     static = all_static(candidates)
     if not static or method == "minmax":
-        yield _parameters(limits, signed=signed)
+        yield _parameters(limits, signed=signed, bits=bits)
         return
     plan = make_plan(model, static, frozenset(limits))
     used = sorted((plan.operands | plan.results) & limits.keys())
     by_value = histograms(model, {name: limits[name] for name in used}, samples)
     for name in names:
         chosen = {value: limits_of(histogram, name) for value, histogram in by_value.items()}
-        yield _parameters({**limits, **chosen}, signed=signed)
+        yield _parameters({**limits, **chosen}, signed=signed, bits=bits)
 
 
 def least_error(
@@ -78,6 +79,9 @@ def all_static(candidates: Sequence[Candidate]) -> dict[Candidate, str]:
     return {each: "static" for each in candidates if "static" in each.forms}
 
 
-def _parameters(limits: Mapping[str, Limits], *, signed: bool) -> dict[str, Parameters]:
+def _parameters(limits: Mapping[str, Limits], *, signed: bool, bits: int) -> dict[str, Parameters]:
     """Return the scale and zero point for each range."""
-    return {name: activation_parameters(*pair, signed=signed) for name, pair in limits.items()}
+    return {
+        name: activation_parameters(*pair, signed=signed, bits=bits)
+        for name, pair in limits.items()
+    }

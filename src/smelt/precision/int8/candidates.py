@@ -17,6 +17,8 @@ from smelt.ir.symbolic_dims.dims import size_of
 FEWEST = 32
 """Weights with fewer elements stay in float."""
 
+NO_SIZES: Mapping[str, int] = {}
+
 PRODUCTS = frozenset({"Conv", "MatMul", "Gemm"})
 
 
@@ -117,11 +119,11 @@ def _candidate(
     for node in nodes:
         weight = weight_of(node, constants)
         assert isinstance(weight, Weight)
-        count = _count(weight.value, {})
+        count = element_count(weight.value)
         elements += count
         is_depthwise = node.op_type == "Conv" and _dim(weight.value, 1) == 1
         if source:
-            output = _count(node.outputs[0], sizes)
+            output = element_count(node.outputs[0], sizes)
             stored_axis = 1 - weight.axis if weight.transposed else weight.axis
             channels = _dim(weight.value, stored_axis)
             macs += output * count // max(channels, 1)
@@ -142,7 +144,7 @@ def _candidate(
         macs,
         tuple(forms),
         elements,
-        _count(activation, sizes) if source else 0,
+        element_count(activation, sizes) if source else 0,
         written,
         kind,
         stores_codes=kind != "product",
@@ -161,7 +163,7 @@ def weight_of(node: ir.Node, constants: Constants) -> Weight | str:
     rank = len(source.shape) if source.shape is not None else 0
     if source.dtype != ir.DataType.FLOAT:
         return f"its weight is {source.dtype.name.lower() if source.dtype else 'of no known type'}"
-    if _count(source, {}) < FEWEST:
+    if element_count(source) < FEWEST:
         return f"its weight has fewer than {FEWEST} elements"
     match node.op_type:
         case "Conv":
@@ -247,7 +249,7 @@ def result_name(node: ir.Node) -> str:
     return str(node.outputs[0].name)
 
 
-def _count(value: ir.Value, sizes: Mapping[str, int]) -> int:
+def element_count(value: ir.Value, sizes: Mapping[str, int] = NO_SIZES) -> int:
     """Return the number of elements of ``value``; open dims without a size count as 1."""
     if value.shape is None:
         return 1

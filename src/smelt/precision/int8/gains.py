@@ -54,17 +54,27 @@ on other CPUs.
 
 @dataclass(frozen=True)
 class Gains:
-    """The gain of a form of a candidate. ``kernels`` is None for bytes."""
+    """The gain of a form of a candidate. ``kernels`` is None for bytes.
+
+    ``dequantize`` is the cost of an element that is turned into a float.
+    """
 
     kind: Gain
     kernels: Kernels | None
+    dequantize: float = 0.0
 
-    def of(self, candidate: Candidate, form: str) -> float:
-        """Return what ``form`` saves: bytes for weights, else by ``kernels``; may be negative."""
+    def of(self, candidate: Candidate, form: str, *, reads_codes: bool = False) -> float:
+        """Return what ``form`` saves: bytes for weights, else by ``kernels``; may be negative.
+
+        ``reads_codes``: a static product need not quantize its operand, which is codes already.
+        """
         if form == "weights" or self.kernels is None:
             return candidate.bytes_saved
         whole = self.kernels[candidate.kind, "float"].cost(candidate)
-        return whole - self.kernels[candidate.kind, form].cost(candidate)
+        kernel = self.kernels[candidate.kind, form]
+        if reads_codes and candidate.kind == "product":
+            kernel = kernel._replace(read=0)
+        return whole - kernel.cost(candidate)
 
 
 def gains_of(kind: str, cpu: str | None = None) -> Gains:
@@ -77,7 +87,7 @@ def gains_of(kind: str, cpu: str | None = None) -> Gains:
     elif kind == "time":
         gains = Gains("time", NANOSECONDS)
     elif kind == "cycles":
-        return Gains("cycles", _instructions(cpu))
+        return _cycles(cpu)
     else:
         raise UsageError(
             "E679",
@@ -95,8 +105,8 @@ def gains_of(kind: str, cpu: str | None = None) -> Gains:
     return gains
 
 
-def _instructions(cpu: str | None) -> Kernels:
-    """Return the instructions of kernels on ``cpu``, of the table that ``smelt inspect`` uses.
+def _cycles(cpu: str | None) -> Gains:
+    """Return the gains in instructions on ``cpu``, of the table that ``smelt inspect`` uses.
 
     Bytes written count four for a float. A convolution reads codes that the node in front of it
     stores; any other product quantizes its operand, and returns floats.
@@ -118,7 +128,7 @@ def _instructions(cpu: str | None) -> Kernels:
         return Kernel(found.macs, 0, to_codes, element_bytes * found.written)
 
     conv, integers = row("Conv float", 4), row("QLinearConv int8", 1)
-    return {
+    kernels = {
         ("Conv", "float"): conv,
         ("Conv", "static"): integers,
         ("depthwise", "float"): conv,
@@ -127,3 +137,4 @@ def _instructions(cpu: str | None) -> Kernels:
         ("product", "static"): row("QLinearMatMul int8", 1, quantizes=True),
         ("product", "dynamic"): row("other int8", 4, quantizes=True),
     }
+    return Gains("cycles", kernels, row("DequantizeLinear float", 4).written)

@@ -58,19 +58,22 @@ class Codes:
         return -(-self.codes.size * bits // 8) + self.scale.nbytes
 
 
-def activation_parameters(smallest: float, largest: float, *, signed: bool) -> Parameters:
+def activation_parameters(
+    smallest: float, largest: float, *, signed: bool, bits: int = 8
+) -> Parameters:
     """Return the parameters that cover ``smallest`` to ``largest`` and represent 0 exactly.
 
-    With low = min(smallest, 0) and high = max(largest, 0), the scale is (high - low) / 255, and the
-    zero point is the first code - low / scale, rounded. Codes are uint8, or int8 if ``signed``. A
-    range without numbers other than 0 gets the scale 1.
+    With low = min(smallest, 0) and high = max(largest, 0), the scale is (high - low) / 255, or
+    65535 for 16 ``bits``, and the zero point is the first code - low / scale, rounded. Codes are
+    unsigned unless ``signed``. A range without numbers other than 0 gets the scale 1.
     """
     low, high = min(smallest, 0.0), max(largest, 0.0)
-    scale = (high - low) / 255
-    dtype, first = (np.int8, -128) if signed else (np.uint8, 0)
+    dtype = np.dtype(f"{'int' if signed else 'uint'}{bits}")
+    codes = np.iinfo(dtype)
+    scale = (high - low) / (codes.max - codes.min)
     if scale < LEAST_SCALE:
         return Parameters(np.ones((), np.float32), np.zeros((), dtype))
-    zero = int(np.clip(round(-low / scale) + first, first, first + 255))
+    zero = int(np.clip(round(-low / scale) + codes.min, codes.min, codes.max))
     return Parameters(np.asarray(scale, np.float32), np.asarray(zero, dtype))
 
 

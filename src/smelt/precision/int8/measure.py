@@ -49,7 +49,7 @@ class Measure:
     ``reference`` has the outputs of ``model`` on ``samples``. ``run`` is a session of the model in
     ``switched``. ``measured`` are the values with a range, ``links`` is explained at ``make_plan``,
     ``say`` shows progress, ``runs`` counts the runs. ``record`` keeps the errors; ``label`` names
-    this measure there.
+    this measure there. ``corrects``: products have corrected biases.
     """
 
     model: ir.Model
@@ -63,6 +63,7 @@ class Measure:
     say: Callable[[str], None]
     record: Record = field(default_factory=Record)
     label: str = ""
+    corrects: bool = False
     runs: int = 0
 
     def plan(self, chosen: Chosen) -> Plan:
@@ -86,7 +87,8 @@ class Measure:
         """Return the name of the error of ``chosen`` on ``count`` samples."""
         forms = sorted((name, form) for each, form in chosen.items() for name in each.nodes)
         digest = hashlib.sha256(repr(forms).encode()).hexdigest()[:24]
-        return f"{self.label} {count} {digest}"
+        corrected = " corrected" if self.corrects else ""
+        return f"{self.label}{corrected} {count} {digest}"
 
     def _places(self, count: int | None) -> Sequence[int]:
         """Return the indices of ``count`` random samples, the same each time; of all for None."""
@@ -98,7 +100,7 @@ class Measure:
 
     def _measure(self, chosen: Chosen, places: Sequence[int]) -> float:
         """Return the error of the ``chosen`` forms on the samples at ``places``."""
-        settings = self.switched.settings(chosen, self.plan(chosen))
+        settings = self.switched.settings(chosen, self.plan(chosen), corrects=self.corrects)
         names = [port.name for port in self.run.interface.inputs]
         flags = [settings[name] for name in names if name in settings]
         results: list[Mapping[str, np.ndarray]] = []

@@ -51,10 +51,13 @@ def variants(
     method: Method,
     format_: Format,
     say: Callable[[str], None],
+    *,
+    may_add: bool = True,
 ) -> Iterator[Variant]:
     """Yield the variants of ``model`` by ``method``; ``auto`` yields all that differ.
 
     ``find`` returns the candidates of a model; ``samples`` calibrate the scales and codes.
+    ``may_add``: a scaled model may have more multiplications.
     """
     if method in ("auto", "nearest"):
         yield Variant("nearest", model)
@@ -67,7 +70,7 @@ def variants(
         return
     say("scaling activations")
     work = clone_model(model)
-    scaled = scale_activations(work, find(model), samples, format_)
+    scaled = scale_activations(work, find(model), samples, format_, may_add=may_add)
     name_values(work)
     if method == "scaled" or (method == "auto" and scaled):
         yield Variant("scaled", work)

@@ -14,6 +14,7 @@ from smelt.ir.constants import Constants
 from smelt.precision.batches import Sample
 from smelt.precision.data import Data, refuse_no_numbers
 from smelt.precision.error import Metric
+from smelt.precision.int8.bias import Means, channel_means
 from smelt.precision.int8.calibrate import finite_limits, least_error, parameters_by_method
 from smelt.precision.int8.candidates import (
     Candidate,
@@ -40,21 +41,26 @@ from smelt.runtime.onnxruntime import OnnxRuntime
 
 @dataclass(frozen=True)
 class Opened:
-    """A variant of the model with its candidates, ranges of activations, and measure."""
+    """A variant of the model with its candidates, ranges of activations, and measure.
+
+    ``means`` correct biases; they are empty for random data.
+    """
 
     variant: Variant
     found: Found
     parameters: Mapping[str, Parameters]
     measure: Measure
+    means: Means
 
     @property
     def whole_error(self) -> float:
         """The error if each candidate has its first form, static activations before others."""
-        forms = {
-            each: "static" if "static" in each.forms else each.forms[0]
-            for each in self.found.candidates
-        }
-        return self.measure.error(forms)
+        return self.measure.error(_first_forms(self.found.candidates))
+
+
+def _first_forms(candidates: Sequence[Candidate]) -> dict[Candidate, str]:
+    """Return the first form of each candidate, ``static`` before others."""
+    return {each: "static" if "static" in each.forms else each.forms[0] for each in candidates}
 
 
 def open_best(
@@ -85,7 +91,9 @@ def open_best(
         """Return the candidates of ``work``."""
         return _candidates(work, data, settings).candidates
 
-    made = variants(model, find, data.calibration, method, settings.format, say)
+    # In C, a float Mul in front of a product would keep the operators before it from codes.
+    may_add = settings.gains.kind != "cycles"
+    made = variants(model, find, data.calibration, method, settings.format, say, may_add=may_add)
     for variant in made:
         if variant.model is not model:
             found, limits = _ranged(variant.model, data, settings, say)
@@ -120,11 +128,13 @@ def _opened(
     """Return ``variant`` with the parameters of activations that have the least error."""
     model, candidates, codes = variant.model, found.candidates, variant.codes
     format_, links = settings.format, settings.links
+    names = [name for each in candidates for name in each.nodes]
+    means = {} if data.drawn else channel_means(model, names, data.calibration)
     numbers = itertools.count()
 
     def open_measure(parameters: dict[str, Parameters]) -> Measure:
         """Return the measure of sets of forms with these ``parameters``."""
-        trial = switched(model, candidates, parameters, format_, codes, links=links)
+        trial = switched(model, candidates, parameters, format_, codes, means, links=links)
         run = OnnxRuntime(trial.model, consume=True, optimized=True, threads=0)
         measured = frozenset(parameters)
         label = f"{variant.method} {next(numbers)}"
@@ -143,10 +153,20 @@ def _opened(
         )
 
     made = parameters_by_method(
-        model, limits, candidates, data.calibration, settings.ranges, signed=format_.signed
+        model,
+        limits,
+        candidates,
+        data.calibration,
+        settings.ranges,
+        signed=format_.signed,
+        bits=format_.activation_bits,
     )
     parameters, measure = least_error(made, candidates, open_measure)
-    return Opened(variant, found, parameters, measure)
+    if means:
+        corrected, forms = replace(measure, corrects=True), _first_forms(candidates)
+        if corrected.error(forms) < measure.error(forms):
+            measure = corrected
+    return Opened(variant, found, parameters, measure, means)
 
 
 def _ranged(
@@ -170,6 +190,8 @@ def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
     static = not data.drawn
     found = find_candidates(model, sizes, static=static)
     allowed = frozenset({"weights"}) if settings.format.block else FORMS[settings.activations]
+    if settings.format.activation_bits == 16:
+        allowed -= {"dynamic"}
     if settings.gains.kind == "cycles":
         allowed -= {"weights"}  # C turns such weights into floats in each run
     left = []

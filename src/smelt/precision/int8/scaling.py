@@ -52,10 +52,13 @@ def scale_activations(
     candidates: Sequence[Candidate],
     samples: Sequence[Sample],
     format_: Format,
+    *,
+    may_add: bool = True,
 ) -> int:
     """Scale the activations of ``candidates`` in place where that pays; return how many.
 
-    The model computes the same as before but for rounding of floats.
+    The model computes the same as before but for rounding of floats. ``may_add``: it may have more
+    multiplications.
     """
     constants = Constants()
     by_source = dict(products_by_source(model, candidates, constants))
@@ -66,8 +69,8 @@ def scale_activations(
     ]
     for source, scale in found:
         if scale is not None:
-            divide_activation(model, [each.node for each in by_source[source]], scale)
-            count += 1
+            nodes = [each.node for each in by_source[source]]
+            count += divide_activation(model, nodes, scale, may_add=may_add)
     return count
 
 
@@ -152,7 +155,9 @@ def _error(
 ) -> float:
     """Return the squared error of the products of ``rows`` in the integers of ``format_``."""
     if not format_.block:
-        parameters = activation_parameters(rows.min(), rows.max(), signed=format_.signed)
+        parameters = activation_parameters(
+            rows.min(), rows.max(), signed=format_.signed, bits=format_.activation_bits
+        )
         low, high = parameters.limits
         step = float(parameters.scale)
         rows = np.clip(np.rint(rows / step) * step, low, high)

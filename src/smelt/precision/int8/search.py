@@ -6,16 +6,17 @@
    independent, so their squares add.
 3. The longest prefix within the limit is found by bisection, each time with the true error.
 4. Later steps are tried one by one, until 12 in a row exceed the limit.
+5. Products that gain because their operands have become codes are tried in the same way.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from smelt.precision.int8.candidates import Candidate
+from smelt.precision.int8.candidates import Candidate, element_count
 from smelt.precision.int8.gains import Gains
 from smelt.precision.int8.measure import Measure
 
@@ -80,6 +81,32 @@ class Search:
         stored = [step for step in self.alone if step.form == "weights"]
         for steps in (stored, computed) if self.gains.kind == "bytes" else (computed, stored):
             self._add(_best_forms(steps))
+            if self.gains.kind != "bytes" and steps is computed:
+                self._add_readers_of_codes()
+
+    def _add_readers_of_codes(self) -> None:
+        """Add products that gain only if they need not quantize their operand, and need not."""
+        for index, step in enumerate(self.alone):
+            each = step.candidate
+            if step.form != "static" or step.gain > 0 or each in self.chosen:
+                continue
+            plan = self.measure.plan(self.chosen | {each: "static"})
+            gain = self.gains.of(each, "static", reads_codes=each.source in plan.results)
+            gain += self.gains.dequantize * self._read_as_codes(plan.results)
+            if gain > 0:
+                self.alone[index] = replace(step, gain=gain)
+                self._add([self.alone[index]])
+
+    def _read_as_codes(self, results: frozenset[str]) -> int:
+        """Return how many elements need not become floats with further ``results`` in codes.
+
+        An operator between products, such as a pooling, then reads and returns codes, too.
+        """
+        known = self.measure.plan(self.chosen).results
+        values = {str(v.name): v for node in self.measure.model.graph for v in node.outputs}
+        nodes = (values[name].producer() for name in sorted(results - known))
+        operands = {v for node in nodes if node is not None for v in node.inputs if v is not None}
+        return sum(element_count(v) for v in operands if v.name in known)
 
     def drop_last(self) -> Candidate:
         """Remove and return the candidate that was chosen last."""

@@ -13,6 +13,9 @@ from smelt.precision.int8.writer import Format
 
 Activations = Literal["static", "dynamic", "auto", "float"]
 
+QuantFormat = Literal["qdq", "qoperator"]
+QUANT_FORMATS: tuple[QuantFormat, ...] = ("qdq", "qoperator")
+
 FORMS: Mapping[Activations, frozenset[str]] = {
     "auto": frozenset({"static", "dynamic", "weights"}),
     "static": frozenset({"static", "weights"}),
@@ -30,7 +33,8 @@ class Settings:
     best of these three for each product. ``gains``: what the search saves first, as time in ONNX
     Runtime. ``links``: operators between integer convolutions compute with integers, too. ``keep``
     names operators and results that stay in float. ``ranges``: how the range of an activation is
-    chosen. ``method``: how weights are rounded; see ``methods``.
+    chosen. ``method``: how weights are rounded; see ``methods``. ``quant_format``: whether float
+    operators between DequantizeLinear and QuantizeLinear compute with codes, or integer operators.
     """
 
     activations: Activations = "auto"
@@ -40,3 +44,4 @@ class Settings:
     keep: frozenset[str] = frozenset()
     ranges: Ranges = "minmax"
     method: Method = "auto"
+    quant_format: QuantFormat = "qdq"

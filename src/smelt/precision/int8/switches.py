@@ -14,7 +14,14 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.cloning import clone_model
-from smelt.precision.int8.candidates import Candidate, Weight, result_name, weight_of
+from smelt.precision.int8.bias import Means, corrected_bias
+from smelt.precision.int8.candidates import (
+    Candidate,
+    Weight,
+    operand_array,
+    result_name,
+    weight_of,
+)
 from smelt.precision.int8.linear import Codes, Parameters
 from smelt.precision.int8.plan import Plan, make_plan
 from smelt.precision.int8.writer import Format, Writer
@@ -24,19 +31,27 @@ from smelt.precision.int8.writer import Format, Writer
 class Switched:
     """The ``model``, and its switches, which are bool inputs.
 
-    ``switches`` maps (kind, name) to the name of the input. The kind is "result", "weight", or the
-    form of an operand, "static" or "dynamic". The name is that of the value or node it quantizes.
+    ``switches`` maps (kind, name) to the name of the input. The kind is "result", "weight", "bias"
+    for a corrected bias, or the form of an operand, "static" or "dynamic". The name is that of the
+    value or node it quantizes.
     """
 
     model: ir.Model
     switches: Mapping[tuple[str, str], str]
 
-    def settings(self, chosen: Mapping[Candidate, str], plan: Plan) -> dict[str, np.ndarray]:
-        """Return the values of all switches for the ``chosen`` forms and their ``plan``."""
+    def settings(
+        self, chosen: Mapping[Candidate, str], plan: Plan, *, corrects: bool = False
+    ) -> dict[str, np.ndarray]:
+        """Return the values of all switches for the ``chosen`` forms and their ``plan``.
+
+        ``corrects``: weights with fewer bits have corrected biases, but in the form ``dynamic``.
+        """
         on = {("result", name) for name in plan.results}
         for candidate, form in chosen.items():
             on |= {("weight", name) for name in candidate.nodes}
             on.add((form, candidate.source))
+            if corrects and form != "dynamic":
+                on |= {("bias", name) for name in candidate.nodes}
         return {name: np.asarray(key in on) for key, name in self.switches.items()}
 
 
@@ -46,12 +61,13 @@ def switched(
     parameters: Mapping[str, Parameters],
     format_: Format,
     given: Mapping[str, Codes],
+    means: Means,
     *,
     links: bool,
 ) -> Switched:
-    """Return a copy of ``source`` with a switch for each operand, result and weight.
+    """Return a copy of ``source`` with a switch for each operand, result, weight and bias.
 
-    ``given`` are codes of weights; see ``Writer``.
+    ``given`` are codes of weights; see ``Writer``. ``means`` correct biases; see ``bias.py``.
     """
     model = clone_model(source)
     writer = Writer(model, parameters, format_, given)
@@ -72,7 +88,7 @@ def switched(
     for candidate in candidates:
         nodes = [by_name[name] for name in candidate.nodes]
         for node in nodes:
-            _switch_weight(writer, node, candidate, switch)
+            _switch_weight(writer, node, candidate, means, switch)
         if candidate.source:
             _switch_operand(writer, nodes, candidate, switch)
     return Switched(model, switches)
@@ -120,8 +136,13 @@ def _switch_results(writer: Writer, plan: Plan, switch: Switch) -> None:
                 outputs[index] = chosen
 
 
-def _switch_weight(writer: Writer, node: ir.Node, candidate: Candidate, switch: Switch) -> None:
-    """Put a switch between ``node`` and its weight, or behind a Gather that reads weight rows."""
+def _switch_weight(
+    writer: Writer, node: ir.Node, candidate: Candidate, means: Means, switch: Switch
+) -> None:
+    """Put a switch between ``node`` and its weight, or behind a Gather that reads weight rows.
+
+    A bias with a mean gets a switch, too.
+    """
     weight = weight_of(node, writer.constants)
     assert isinstance(weight, Weight)
     form = candidate.forms[0] if candidate.forms[0] != "dynamic" else candidate.forms[-1]
@@ -139,12 +160,20 @@ def _switch_weight(writer: Writer, node: ir.Node, candidate: Candidate, switch: 
         for use in uses:
             use.node.replace_input_with(use.idx, chosen)
         return
-    operand = node.inputs[1]
+    operand, name = node.inputs[1], result_name(node)
     assert operand is not None
+    if name in means:
+        array = operand_array(weight, writer.constants)
+        corrected = corrected_bias(node, array, codes, means[name], writer.constants)
+        bias = node.inputs[2]
+        if corrected is not None and bias is not None:
+            constant = writer.constant(corrected, f"{bias.name}_corrected")
+            on = lambda b: b.op("Identity", constant)  # noqa: E731
+            node.replace_input_with(2, switch(writer.before(node), "bias", name, bias, on))
     chosen = switch(
         writer.before(node),
         "weight",
-        result_name(node),
+        name,
         operand,
         lambda b: writer.dequantized(b, codes, stem),
     )

@@ -13,7 +13,7 @@ from smelt.ir.approximation import note_approximation
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import detach, optional_input
-from smelt.precision.int8.bias import Means, bias_shift
+from smelt.precision.int8.bias import Means, corrected_bias
 from smelt.precision.int8.candidates import (
     Weight,
     is_plain_gemm,
@@ -55,10 +55,10 @@ def write_plan(
         codes = writer.codes_of(node, weight, form, source)
         b, stem = writer.before(node), str(weight.value.name)
         if node.op_type == "Gather":
-            _replace(model, node.outputs[0], writer.dequantized_rows(b, node, codes, stem))
+            replace_value(model, node.outputs[0], writer.dequantized_rows(b, node, codes, stem))
             continue
-        if means and result_name(node) in means and not codes.is_transposed:
-            _correct_bias(writer, b, node, codes, means[result_name(node)])
+        if means and result_name(node) in means:
+            _correct_bias(writer, b, node, weight, codes, means[result_name(node)])
         if codes.block and node.op_type == "Gemm" and is_plain_gemm(node):
             _write_matmul(writer, b, node, codes)
             continue
@@ -74,15 +74,8 @@ def _write_activations(writer: Writer, plan: Plan, nodes: list[ir.Node]) -> None
     """Insert QuantizeLinear and DequantizeLinear after the activations of ``plan``.
 
     All readers of a result read this rounded copy; of an operand, only static products read it.
+    Operands come first: a result that the model returns gives its name to its rounded copy.
     """
-    for name in plan.results:
-        value = writer.values[name]
-        uses = list(value.uses())
-        b = writer.after(value)
-        rounded = writer.round_trip(b, value, plan.scale_of.get(name, name))
-        for use in uses:
-            use.node.replace_input_with(use.idx, rounded)
-        _move_outputs(writer.model, value, rounded)
     for name in sorted(plan.operands - plan.results):
         value = writer.values[name]
         readers = [
@@ -94,21 +87,25 @@ def _write_activations(writer: Writer, plan: Plan, nodes: list[ir.Node]) -> None
         rounded = writer.round_trip(b, value, name)
         for node in readers:
             node.replace_input_with(0, rounded)
+    for name in plan.results:
+        value = writer.values[name]
+        uses = list(value.uses())
+        b = writer.after(value)
+        rounded = writer.round_trip(b, value, plan.scale_of.get(name, name))
+        for use in uses:
+            use.node.replace_input_with(use.idx, rounded)
+        _move_outputs(writer.model, value, rounded)
 
 
 def _correct_bias(
-    writer: Writer, b: Builder, node: ir.Node, codes: Codes, mean: np.ndarray
+    writer: Writer, b: Builder, node: ir.Node, weight: Weight, codes: Codes, mean: np.ndarray
 ) -> None:
     """Move the mean error of the codes of ``node`` into its bias."""
-    weight, old = weight_of(node, writer.constants), node.inputs[2]
-    assert isinstance(weight, Weight)
-    assert old is not None
-    bias = writer.constants.get(old, None)
-    assert bias is not None
-    shift = bias_shift(node, operand_array(weight, writer.constants), codes, mean)
-    corrected = (bias + shift).astype(bias.dtype)
-    if corrected.shape == bias.shape and np.isfinite(corrected).all():
-        node.replace_input_with(2, b.constant(corrected, name=b.free_name(f"{old.name}_corrected")))
+    array = operand_array(weight, writer.constants)
+    corrected = corrected_bias(node, array, codes, mean, writer.constants)
+    if corrected is not None:
+        name = b.free_name(f"{operand_name(node, 2)}_corrected")
+        node.replace_input_with(2, b.constant(corrected, name=name))
 
 
 def _write_bias(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> None:
@@ -147,7 +144,7 @@ def _write_matmul(writer: Writer, b: Builder, node: ir.Node, codes: Codes) -> No
         bias = b.constant(array.reshape(-1), name=b.free_name(f"{stem}_bias"))
     if bias is not None:
         result = b.op("Add", result, bias)
-    _replace(writer.model, node.outputs[0], result)
+    replace_value(writer.model, node.outputs[0], result)
 
 
 def _write_dynamic(writer: Writer, node: ir.Node, weight: Weight) -> None:
@@ -170,10 +167,10 @@ def _write_dynamic(writer: Writer, node: ir.Node, weight: Weight) -> None:
     bias = optional_input(node, 2)
     if bias is not None:
         result = b.op("Add", result, bias)
-    _replace(writer.model, node.outputs[0], result)
+    replace_value(writer.model, node.outputs[0], result)
 
 
-def _replace(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
+def replace_value(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
     """Let all readers of ``old`` read ``new``; if ``old`` is an output, ``new`` takes its place."""
     for use in list(old.uses()):
         use.node.replace_input_with(use.idx, new)

@@ -37,6 +37,7 @@ class Format:
     ``signed``: activations are int8, not uint8. ``weight_bits`` is 7 for CPUs that saturate sums of
     uint8 times int8 products. ``block`` is the block of 4-bit weights, 0 for int8 weights.
     ``per_tensor``: an int8 weight has one scale. ``nf4``: 4-bit codes are of NF4, not int4.
+    ``activation_bits`` are 8 or 16.
     """
 
     signed: bool = False
@@ -44,6 +45,7 @@ class Format:
     block: int = 0
     per_tensor: bool = False
     nf4: bool = False
+    activation_bits: int = 8
 
     @property
     def weights(self) -> str:
@@ -124,8 +126,10 @@ class Writer:
         if node.op_type == "Gather" and not has_whole_blocks(node, weight, block):
             block = 0
         bits = self.format.weight_bits if form != "weights" else 8
-        if weight.value in self.tied and least is None and reads_channels_of_rows(weight):
-            return self._of_table(weight, block)
+        if weight.value in self.tied and reads_channels_of_rows(weight):
+            made = self._of_table(weight, block)
+            if least is None or (made.scale >= least).all():
+                return made
         key = (weight.value, weight.transposed, weight.axis, bits, block)
         if least is None and key in self._made:
             return self._made[key]

@@ -11,11 +11,12 @@ import onnx_ir as ir
 from smelt.ir.cloning import clone_model
 from smelt.precision.data import Data
 from smelt.precision.error import Metric
-from smelt.precision.int8.bias import Means, channel_means
+from smelt.precision.int8.bias import Means
 from smelt.precision.int8.candidates import Candidate
 from smelt.precision.int8.measure import outputs_of
 from smelt.precision.int8.opened import Opened
 from smelt.precision.int8.plan import make_plan
+from smelt.precision.int8.qoperator import use_integer_operators
 from smelt.precision.int8.settings import Settings
 from smelt.precision.int8.write import write_plan
 from smelt.precision.outputs import Outputs
@@ -37,7 +38,7 @@ class Writing:
     """Writes the chosen forms of ``opened``.
 
     ``reference`` are the outputs of the source on ``data.held_out``, on which the reported error is
-    measured. ``means`` correct biases; they are empty for random data.
+    measured.
     """
 
     opened: Opened
@@ -45,7 +46,6 @@ class Writing:
     data: Data
     metrics: Metrics
     reference: Outputs
-    means: Means
 
     @classmethod
     def of(
@@ -56,9 +56,7 @@ class Writing:
         if data.chosen_on:
             run = OnnxRuntime(clone_model(model), consume=True, optimized=True, threads=0)
             reference = outputs_of(run, data.held_out)
-        names = [name for each in opened.found.candidates for name in each.nodes]
-        means = {} if data.drawn else channel_means(opened.variant.model, names, data.calibration)
-        return cls(opened, settings, data, metrics, reference, means)
+        return cls(opened, settings, data, metrics, reference)
 
     def write(self, chosen: Mapping[Candidate, str]) -> tuple[ir.Model, float]:
         """Return a copy of the model with the ``chosen`` forms, and its error in ONNX Runtime.
@@ -71,9 +69,9 @@ class Writing:
         written, run = self._made(chosen, {})
         corrected = {
             name for each, form in chosen.items() if form != "dynamic" for name in each.nodes
-        } & self.means.keys()
+        } & self.opened.means.keys()
         if corrected:
-            other, second = self._made(chosen, self.means)
+            other, second = self._made(chosen, self.opened.means)
             errors = [
                 measure.metric(measure.reference, outputs_of(each, measure.samples))
                 for each in (run, second)
@@ -90,4 +88,6 @@ class Writing:
         plan = make_plan(written, chosen, opened.measure.measured, links=settings.links)
         codes = opened.variant.codes
         write_plan(written, plan, opened.parameters, settings.format, codes, means)
+        if settings.quant_format == "qoperator":
+            use_integer_operators(written)
         return written, OnnxRuntime(clone_model(written), consume=True, optimized=True, threads=0)
