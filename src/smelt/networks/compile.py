@@ -95,8 +95,10 @@ def compile_einsum(
     return Contraction.of(_artifact(network, shapes_of, chosen), network)
 
 
-def artifact_of_slice(network: Network, target: str) -> Artifact:
+def artifact_of_slice(network: Network, target: str, threads: int | None = None) -> Artifact:
     """Return the artifact that contracts one slice; it takes the constants as operands, too.
+
+    Its products run on ``threads`` threads, if given.
 
     It is compiled before its first call, not in the background: calls by NumPy, and later by C,
     would differ in bits.
@@ -105,6 +107,8 @@ def artifact_of_slice(network: Network, target: str) -> Artifact:
     options = dict(network.options) if target == "host" else {}
     if options.get("engine", default_engine()) == "auto":
         options["engine"] = "native"
+    if threads is not None:
+        options["threads"] = threads
     sizes = network.sizes
     part = replace(
         network,

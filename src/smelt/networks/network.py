@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from math import prod
@@ -19,11 +19,14 @@ from smelt.networks.differentiable import Differentiable
 from smelt.networks.expansion import Expansion, Summand
 from smelt.networks.memory import peak_bytes
 from smelt.networks.slices import Progress, operands_of, parts_of, sum_slices
+from smelt.networks.thread_use import ThreadUse
 from smelt.networks.tree import Tree, tree_of
 from smelt.operators.contraction import Equation, counts_of
 from smelt.operators.contraction_slices import Slices
 from smelt.operators.semiring import SEMIRINGS, Semiring
+from smelt.runtime.jit.pool import MOST_THREADS
 from smelt.targets.base import Artifact
+from smelt.targets.host.options import default_engine
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Contraction(Differentiable):
     """An artifact of ``smelt.compile_einsum``; call it with one array per operand."""
 
     network: Network = field(kw_only=True)
-    _of_slice: Artifact | None = field(default=None, repr=False)
+    _of_slice: dict[int | None, Artifact] = field(default_factory=dict, repr=False)
+    _thread_uses: dict[int, ThreadUse] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, artifact: Artifact, network: Network) -> Contraction:
@@ -119,24 +123,40 @@ class Contraction(Differentiable):
 
         Slices are added pairwise in a fixed order, so rounding adds at most ``ceil(log2 n)`` ulp of
         the sum of the absolute values of n slices; a call of the artifact adds them one after the
-        other. ``progress`` receives the number of slices done, and of all. ``threads`` slices run
-        at a time; the bits do not depend on it. ``checkpoint`` is a file that keeps the state, at
-        most every 30 s: a second call with it goes on where the first one ended. It is deleted at
-        the end. Raises UsageError E671 for arrays that do not fit, E698 for a file of another
-        contraction, E699 for another wrong argument.
+        other. ``progress`` receives the number of slices done, and of all. ``threads`` threads go
+        over slices, or within the products of one: if the slices take some seconds, both ways are
+        measured, and ``report["slice_threads"]`` says which is kept. The bits do not depend on
+        that. ``checkpoint`` is a file that keeps the state, at most every 30 s: a second call with
+        it goes on where the first one ended. It is deleted at the end. Raises UsageError E671 for
+        arrays that do not fit, E698 for a file of another contraction, E699 for another wrong
+        argument.
         """
         threads, path = count_of("threads", threads, 1), file_of("checkpoint", checkpoint)
         check_function("progress", progress)
         operands = operands_of(self.network, arrays)
-        self._slice_program()
-        return sum_slices(
-            self.network,
-            partial(self.run_checked, operands),
-            progress=progress,
-            threads=threads,
-            checkpoint=path,
-            key="" if path is None else key_of(self.network, operands),
-        )
+        key = "" if path is None else key_of(self.network, operands)
+        results = self._results_by_threads(operands, threads)
+        return sum_slices(self.network, results, progress=progress, checkpoint=path, key=key)
+
+    def _results_by_threads(
+        self, operands: Sequence[np.ndarray], threads: int
+    ) -> Callable[[range], Iterator[np.ndarray]]:
+        """Return the function that computes slices on ``threads`` threads, by number."""
+        one = None if threads == 1 else 1
+        self._slice_program(one).ready(None)
+        run = partial(self.run_checked, operands, threads=one)
+        use = self._thread_uses.setdefault(threads, ThreadUse(threads))
+        self.report["slice_threads"] = use.report
+        if self.network.options.get("engine", default_engine()) == "numpy":
+            return partial(use.results, run, None)
+
+        def within() -> Callable[[int], np.ndarray]:
+            """Return the function that computes a slice with all threads in its products."""
+            most = min(threads, MOST_THREADS)
+            self._slice_program(most).ready(None)
+            return partial(self.run_checked, operands, threads=most)
+
+        return partial(use.results, run, within)
 
     def measured_memory(self, *arrays: Any) -> int | None:
         """Return by how many bytes a call grows this process at most; None if unknown here.
@@ -148,17 +168,25 @@ class Contraction(Differentiable):
         self.ready(None)
         return peak_bytes(lambda: self(*arrays))
 
-    def _slice_program(self) -> Artifact:
-        """Return the artifact of one slice, compiled at the first use."""
-        if self._of_slice is None:
+    def _slice_program(self, threads: int | None = None) -> Artifact:
+        """Return the artifact of one slice, compiled at the first use.
+
+        Its products run on ``threads`` threads, by default on those of the options of the target.
+        """
+        if threads not in self._of_slice:
             from smelt.networks.compile import artifact_of_slice
 
-            self._of_slice = artifact_of_slice(self.network, self.target)
-        return self._of_slice
+            self._of_slice[threads] = artifact_of_slice(self.network, self.target, threads)
+        return self._of_slice[threads]
 
-    def run_checked(self, operands: Sequence[np.ndarray], number: int) -> np.ndarray:
-        """Return the result of slice ``number`` of operands that ``operands_of`` returned."""
-        (result,) = self._slice_program()(*parts_of(self.network, operands, number))
+    def run_checked(
+        self, operands: Sequence[np.ndarray], number: int, threads: int | None = None
+    ) -> np.ndarray:
+        """Return the result of slice ``number`` of operands that ``operands_of`` returned.
+
+        ``threads`` are those of ``_slice_program``.
+        """
+        (result,) = self._slice_program(threads)(*parts_of(self.network, operands, number))
         return np.asarray(result)
 
     def _repr_html_(self) -> str:

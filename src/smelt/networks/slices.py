@@ -8,10 +8,8 @@ adds at most ``ceil(log2 n)`` ulp of the sum of their absolute values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,25 +125,6 @@ class PairwiseSum:
         return total
 
 
-def results_in_order(
-    run: Callable[[int], np.ndarray], numbers: range, threads: int
-) -> Iterator[np.ndarray]:
-    """Yield the results of the slices ``numbers``, in order, computed by ``threads`` threads.
-
-    At most ``2 * threads`` slices are computed ahead, which bounds the memory.
-    """
-    if threads == 1:
-        yield from map(run, numbers)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        left = iter(numbers)
-        waiting = [pool.submit(run, number) for number in islice(left, 2 * threads)]
-        while waiting:
-            first = waiting.pop(0)
-            yield first.result()
-            waiting += [pool.submit(run, number) for number in islice(left, 1)]
-
-
 def write_part(network: Network, result: np.ndarray, part: int, value: np.ndarray) -> None:
     """Write ``value``, the sum of the slices of ``part``, to its place in ``result``."""
     summed, _ = counts_of_slices(network)
@@ -161,14 +140,13 @@ def empty_result(network: Network) -> np.ndarray:
 
 def sum_slices(
     network: Network,
-    run: Callable[[int], np.ndarray],
+    results: Callable[[range], Iterator[np.ndarray]],
     *,
     progress: Progress | None,
-    threads: int,
     checkpoint: Path | None,
     key: str,
 ) -> np.ndarray:
-    """Return the contraction from the results of its slices, which ``run`` returns by number.
+    """Return the contraction from the results of its slices, which ``results`` yields in order.
 
     With ``checkpoint``, the state is kept in that file and read again, if it is of ``key``.
     """
@@ -180,7 +158,7 @@ def sum_slices(
     sums = PairwiseSum(partial(sum_of_two, network.semiring))
     start = kept.read(result, sums.stack)
     total = summed * parts
-    for done, term in enumerate(results_in_order(run, range(start, total), threads), start + 1):
+    for done, term in enumerate(results(range(start, total)), start + 1):
         sums.add(term)
         if done % summed == 0:
             write_part(network, result, done // summed - 1, sums.total())
