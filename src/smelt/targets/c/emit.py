@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,14 +16,12 @@ from smelt.native.interface_file import bounds_of, to_json
 from smelt.native.kernels.register_blocks import for_machine
 from smelt.native.kernels.vector import WHOLE_VECTORS, WHOLE_VECTORS_END
 from smelt.native.sharing import PARALLEL_FOR, task, task_value
-from smelt.native.types import C_TYPES
 from smelt.native.work import kernel_report
-from smelt.program.instruction import Program
-from smelt.program.memory import MemoryPlan
 from smelt.program.resolve_sizes import with_largest_sizes
 from smelt.runtime.c_library import ERROR_SINGULAR
 from smelt.targets.base import Artifact
 from smelt.targets.c import board, report_file, session_files
+from smelt.targets.c.checks import aligned_types, pointer_checks, size_checks, weight_checks
 from smelt.targets.c.contract import INTERFACE_VERSION, SCHEMA, ports, sizes_of
 from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.example import check_example
@@ -135,10 +133,11 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
         "lanes": CPUS[options.cpu].lanes,
         "names": defined(functions),
         "macros": macros(functions),
+        "aligned": aligned_types(program),
         "checks": [
-            *_checks(program, memory),
-            *_size_checks(program),
-            *(_weight_checks() if form == "bin" else ()),
+            *pointer_checks(options.name, program, memory),
+            *size_checks(program),
+            *(weight_checks() if form == "bin" else ()),
             *({"condition": check, "error": "SIZE"} for check in unit.checks),
         ],
         "tests": list(unit.tests.values()),
@@ -186,24 +185,6 @@ def _calls(unit: Unit, options: Options) -> list[str]:
     return [line for each in lines for line in each]
 
 
-def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
-    """Yield the conditions on pointers that a run tests first, with their error codes."""
-    for array, slots in (("inputs", program.inputs), ("outputs", program.outputs)):
-        if slots:
-            yield {"condition": f"{array} == NULL", "error": "NULL"}
-        for number, slot in enumerate(slots):
-            if program.slots[slot].most_bytes == 0:
-                continue
-            yield {"condition": f"{array}[{number}] == NULL", "error": "NULL"}
-            size = C_TYPES[program.slots[slot].dtype].size
-            if size > 1:
-                condition = f"(uintptr_t){array}[{number}] % {size} != 0"
-                yield {"condition": condition, "error": "ALIGN"}
-    if memory.arena_bytes:
-        yield {"condition": "arena == NULL", "error": "NULL"}
-        yield {"condition": f"(uintptr_t)arena % {memory.alignment} != 0", "error": "ALIGN"}
-
-
 _DEFINED = re.compile(
     r"^static (?:inline )?[^;={(]*?(\w+) ?(?:\(|\[)"
     r"|^typedef (?:[^;{]*\{[^}]*\} |[^;]*?)(\w+)(?: __attribute__[^;]*)?;",
@@ -221,24 +202,6 @@ def defined(texts: Sequence[str]) -> list[str]:
 def macros(texts: Sequence[str]) -> list[str]:
     """Return the macros that ``texts`` define, each once."""
     return list(dict.fromkeys(match[1] for text in texts for match in _MACRO.finditer(text)))
-
-
-def _size_checks(program: Program) -> Iterator[dict[str, str]]:
-    """Yield the conditions on sizes that a run receives or returns, with their error codes."""
-    if program.input_sizes:
-        yield {"condition": "sizes == NULL", "error": "NULL"}
-    if program.returned_sizes:
-        yield {"condition": "lengths == NULL", "error": "NULL"}
-    for number, each in enumerate(program.input_sizes):
-        size = f"sizes[{number}]"
-        condition = f"{size} < {each.size.low} || {size} > {each.size.high}"
-        yield {"condition": condition, "error": "SIZE"}
-
-
-def _weight_checks() -> Iterator[dict[str, str]]:
-    """Yield the conditions on the pointer to the weights, with their error codes."""
-    yield {"condition": "data == NULL", "error": "NULL"}
-    yield {"condition": f"(uintptr_t)data % {BLOB_ALIGNMENT} != 0", "error": "ALIGN"}
 
 
 def _rendered(template: str, fields: dict[str, object]) -> bytes:
