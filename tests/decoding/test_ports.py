@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smelt.decoding.ports import ports_of
+from smelt.decoding.find_ports import ports_of
 from smelt.errors import UsageError
 from smelt.ir import text
 

@@ -24,9 +24,6 @@ def reading(nodes, rows=9):
     )
 
 
-MODEL = reading("y = Cast<to = 1>(position)")
-
-
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
@@ -54,7 +51,7 @@ class Step:
         """The ports of the program."""
         caches = [Cache(name, f"new_{name}", "replaced") for name in self.caches]
         ports = SimpleNamespace(positions=self.positions, caches=caches)
-        return SimpleNamespace(ports=ports, model=MODEL)
+        return SimpleNamespace(ports=ports, positions=None)
 
     def run(self, tokens, state, constants):
         """Write a token."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +22,8 @@ DecoderFile = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="An ONNX file: tokens and a past become logits and the past of the next step.",
+        help="An ONNX file: tokens and a past become logits and the past of the next step. Or a"
+        " folder that -o wrote.",
     ),
 ]
 First = Annotated[
@@ -34,11 +35,26 @@ First = Annotated[
     ),
 ]
 Ids = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--ids",
         metavar="1,2,3|FILE",
         help="The prompt: token numbers, an .npy file, or - to read numbers from standard input.",
+    ),
+]
+Folder = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        help="Write the compiled decoder to this folder; it runs on CPUs of this model.",
+    ),
+]
+Context = Annotated[
+    int,
+    typer.Option(
+        "--context", metavar="N", min=1, help="With -o: the most tokens of prompt and answer."
     ),
 ]
 Weights = Annotated[
@@ -83,14 +99,15 @@ DrawSeed = Annotated[
     int | None, typer.Option("--seed", metavar="N", help="Draw the same tokens on each run.")
 ]
 Threads = Annotated[
-    int, typer.Option("--threads", metavar="N", min=1, help="Threads of costly steps.")
+    int | None,
+    typer.Option("--threads", metavar="N", min=1, help="Threads of costly steps; 1 by default."),
 ]
 
 
 @command
 def generate(
     model: DecoderFile,
-    ids: Ids,
+    ids: Ids = None,
     first: First = None,
     weights: Weights = None,
     tokens: Tokens = 64,
@@ -103,7 +120,9 @@ def generate(
     min_p: MinP = 0.0,
     repetition_penalty: Penalty = 1.0,
     seed: DrawSeed = None,
-    threads: Threads = 1,
+    threads: Threads = None,
+    output: Folder = None,
+    context: Context = 2048,
     as_json: Json = False,
 ) -> None:
     """Generate tokens by a decoder, on this machine.
@@ -115,7 +134,7 @@ def generate(
     """
     from smelt.decoding.decoder import Decoder
 
-    prompt = _prompt(ids)
+    prompt = None if ids is None and output is not None else _prompt(ids)
     sampling = {
         "temperature": temperature,
         "top_k": top_k,
@@ -128,10 +147,19 @@ def generate(
         arrays = _arrays(inputs, input_file)
         decoder = Decoder(model, first, inputs=arrays, weights=weights, threads=threads)
         shown.say("compiling")
-        new = decoder.stream(prompt, tokens, stop=stop or (), **sampling)
-        generated = [next(new)]
+        if output is not None:
+            decoder.save(output, context)
+        if prompt is not None:
+            new = decoder.stream(prompt, tokens, stop=stop or (), **sampling)
+            generated = [next(new)]
     for text in decoder.notes:
         note(text)
+    if prompt is not None:
+        _show(len(prompt), generated, new, as_json)
+
+
+def _show(prompt: int, generated: list[int], new: Iterator[int], as_json: bool) -> None:
+    """Print ``generated`` and the tokens of ``new``, each as it is known, and their rate."""
     begin = time.perf_counter()
     if not as_json:
         print(generated[0], end="", flush=True)
@@ -142,7 +170,7 @@ def generate(
     seconds = time.perf_counter() - begin
     rate = (len(generated) - 1) / seconds if len(generated) > 1 else None
     if as_json:
-        facts: dict[str, Any] = {"prompt": len(prompt), "tokens": generated}
+        facts: dict[str, Any] = {"prompt": prompt, "tokens": generated}
         print_json({"schema": "smelt.generate/1", **facts, "tokens_per_second": rate})
     else:
         print()
@@ -150,8 +178,15 @@ def generate(
             note(f"{len(generated)} tokens, {rate:.1f} a second after the first")
 
 
-def _prompt(ids: str) -> np.ndarray | list[int]:
+def _prompt(ids: str | None) -> np.ndarray | list[int]:
     """Return the tokens of ``--ids``; raises UsageError E803 for text that is no list of tokens."""
+    if ids is None:
+        raise UsageError(
+            "E803",
+            "there is no prompt",
+            why="--ids gives its tokens",
+            fix="for instance: --ids 464,2068,7586",
+        )
     if ids.endswith(".npy"):
         from smelt.runtime.array_files import read_arrays
 

@@ -19,13 +19,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.decoding.ports import Cache, Ports
+from smelt.decoding.state import ROWS_FIRST
 from smelt.ir.build import Builder
 from smelt.ir.node_inputs import first_inputs
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.passes.attention.expand_attention import capped_scores, softmax_weights
-
-ROWS_FIRST = (2, 0, 1, 3)
-"""The permutation of B,H,S,D to S,B,H,D."""
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,14 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.compiler import Source
-from smelt.frontends.onnx import load
 from smelt.ir.cloning import clone_model
 
 
-def parts_of(source: Source) -> tuple[ir.Model, ir.Model | None]:
-    """Return the model of a step, and that of the prompt if ``source`` is a merged decoder.
+def parts_of(model: ir.Model) -> tuple[ir.Model, ir.Model | None]:
+    """Return the model of a step, and that of the prompt if ``model`` is a merged decoder.
 
-    A merged decoder has one input bool[1] or bool[], which chooses a branch. Raises what
-    ``smelt.load`` raises.
+    A merged decoder has one input bool[1] or bool[], which chooses a branch.
     """
-    model = load(source, keep_opset=True)
     choices = [
         value
         for value in model.graph.inputs

@@ -1,126 +1,54 @@
-"""The compiled forms of a decoder: for the tokens of a prompt, and for one token a step."""
+"""Run a compiled decoder on the next tokens of all sequences."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
-import onnx_ir as ir
 
-from smelt.compiler import Source, compile_model, optimize
-from smelt.decoding.appended import ROWS_FIRST, append_in_place
-from smelt.decoding.causality import model_vocabulary, refuse_fixed_length, refuse_later_tokens
-from smelt.decoding.last_row import keep_last_row
-from smelt.decoding.ports import Cache, Ports, name_key, ports_of
-from smelt.decoding.state import Array, State
-from smelt.decoding.weights import feed
-from smelt.frontends.onnx import load
-from smelt.ir.cloning import clone_model
-from smelt.ir.shapes.inference import ShapeInference
-from smelt.targets.base import Artifact
-from smelt.targets.host.runner import HostRunner
+from smelt.decoding.network import Network
+from smelt.decoding.ports import Cache, name_key
+from smelt.decoding.state import ROWS_FIRST, Array, State
 
 PROMPT_TOKENS = 256
 """The most tokens of a prompt in one call; more tokens would need more memory for their scores."""
 
-
-@dataclass(frozen=True)
-class Network:
-    """An optimized decoder, and the meaning of its inputs and outputs.
-
-    Tokens are below ``vocabulary``. ``appended`` are the past inputs whose outputs have the new
-    rows alone, with rows first. ``notes`` say what became of quantized weights.
-    """
-
-    model: ir.Model
-    ports: Ports
-    vocabulary: int
-    appended: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def outputs(self) -> list[str]:
-        """The names of the outputs besides the logits."""
-        names = [value.name or "" for value in self.model.graph.outputs]
-        return [name for name in names if name != self.ports.logits]
-
-    def dim(self, axis: int) -> int | str:
-        """Return the size of dim ``axis`` of the tokens, B or S, or its name if it is open."""
-        tokens = next(v for v in self.model.graph.inputs if v.name == self.ports.tokens)
-        assert tokens.shape is not None
-        dim = tokens.shape[axis]
-        return dim if isinstance(dim, int) else str(dim)
+Shape = tuple[int, ...]
 
 
-def network_of(
-    source: Source,
-    given: Mapping[str, Array],
-    carried: Collection[str] = (),
-    *,
-    is_first: bool = False,
-    weights: Mapping[str, ir.TensorProtocol] | None = None,
-) -> Network:
-    """Return ``source`` optimized, with caches that grow in place, and logits of the last token.
+class Call(Protocol):
+    """A compiled model: ``inputs`` are the element types by name, ``outputs`` names, in order."""
 
-    ``given`` are the inputs that the caller gives, ``carried`` those that another model computes
-    in the first call. ``is_first``: the model computes the first call, and has no past to read.
-    ``weights`` replace those of the model. Raises UsageError E801 if ``source`` is not a decoder,
-    E805 for weights that do not fit, and what ``smelt.load`` raises.
-    """
-    model = load(source, keep_opset=True) if not isinstance(source, ir.Model) else source
-    notes: tuple[str, ...] = ()
-    if weights is not None:
-        model = clone_model(model)
-        notes = tuple(feed(model, weights))
-    model = optimize(model)
-    ShapeInference(model).infer_model()
-    for value in list(model.graph.inputs) if is_first else ():
-        if not value.uses():  # the pasts of a merged decoder
-            model.graph.inputs.remove(value)
-    ports = ports_of(model, given, carried)
-    if not ports.caches and not is_first:
-        refuse_fixed_length(model, ports)
-        refuse_later_tokens(model, ports, given)
-    words = model_vocabulary(model, ports)
-    keep_last_row(model, ports.logits)
-    return Network(model, ports, words, append_in_place(model, ports), notes)
+    inputs: Mapping[str, np.dtype]
+    outputs: Sequence[str]
+
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        """Return the outputs for one array per input."""
+
+    def takes(self, shapes: Sequence[Sequence[Shape]]) -> bool:
+        """Compile for inputs of all ``shapes``; False if this form cannot run some of them."""
 
 
 class Program:
-    """A decoder compiled for ``tokens`` tokens a call, any number if None, and ``batch`` sequences.
+    """A decoder compiled for a number of tokens a call, and of sequences.
 
     ``run`` takes the next tokens of all sequences, adds them to the state, and returns the logits
     of the last one.
     """
 
-    def __init__(self, network: Network, batch: int, tokens: int | None, threads: int) -> None:
-        """Compile the network; raises what ``smelt.compile`` raises."""
-        sizes = {network.dim(0): batch}
-        if tokens is not None:
-            sizes[network.dim(1)] = tokens
-        dims = {name: size for name, size in sizes.items() if isinstance(name, str)}
+    def __init__(self, network: Network, call: Call) -> None:
         self.network = network
-        self.artifact: Artifact = compile_model(
-            clone_model(network.model), target="host", dims=dims, engine="native", threads=threads
-        )
-        self._inputs = [value.name or "" for value in self.artifact.model.graph.inputs]
-        self._outputs = [value.name or "" for value in self.artifact.model.graph.outputs]
-        self._types = {
-            value.name or "": value.dtype.numpy() if value.dtype is not None else None
-            for value in self.artifact.model.graph.inputs
-        }
+        self.call = call
 
-    def compile_for(
+    def takes(
         self, tokens: int, state: State, lengths: Sequence[int], constants: Mapping[str, Array]
-    ) -> None:
+    ) -> bool:
         """Compile one program for ``tokens`` tokens or fewer after pasts of all ``lengths``.
 
-        Without it, the program would be compiled again for each of the first lengths.
+        Without it, the program would be compiled again for each of the first lengths. False if it
+        is compiled already, and for smaller sizes only.
         """
-        runner = self.artifact.opened()
-        if not isinstance(runner, HostRunner) or runner.compiled is None:
-            return
         batch = len(state.mask)
         shapes = []
         for length in lengths:
@@ -131,15 +59,16 @@ class Program:
                 if cache.kind == "grown"
             }
             feeds = self._feeds(np.zeros((batch, tokens), np.int64), possible, constants)
-            shapes.append(tuple(np.shape(feeds[name]) for name in self._inputs))
-        runner.compiled.compile_for(*shapes)
+            shapes.append([np.shape(feeds[name]) for name in self.call.inputs])
+        return self.call.takes(shapes)
 
     def run(self, tokens: Array, state: State, constants: Mapping[str, Array]) -> Array:
         """Return float[B, V], the logits after ``tokens``, int64[B, S]; they join ``state``."""
         feeds = self._feeds(tokens, state, constants)
-        results = self.artifact(*(feeds[name] for name in self._inputs))
+        results = self.call(*(feeds[name] for name in self.call.inputs))
         outputs = {
-            name: np.asarray(result) for name, result in zip(self._outputs, results, strict=True)
+            name: np.asarray(result)
+            for name, result in zip(self.call.outputs, results, strict=True)
         }
         logits = outputs.pop(self.network.ports.logits)[:, -1]
         self._keep(outputs, state)
@@ -171,10 +100,10 @@ class Program:
             if past is None:  # the first call, which may get the first states
                 past = constants.get(cache.input, self._past(cache, len(tokens), 0))
             feeds[cache.input] = past
-        for name in self._inputs:
+        for name in self.call.inputs:
             if name not in feeds:  # a past that the first call computed
                 feeds[name] = state.caches[name]
-        return {name: np.asarray(feeds[name], dtype) for name, dtype in self._types.items()}
+        return {name: np.asarray(feeds[name], dtype) for name, dtype in self.call.inputs.items()}
 
     def _past(self, cache: Cache, batch: int, length: int) -> Array:
         """Return a past of ``length`` rows of zeros; they share their memory.
@@ -183,19 +112,25 @@ class Program:
         """
         is_appended = cache.input in self.network.appended
         axis, batch_axis = (0, 1) if is_appended else (cache.axis, 0)
-        value = next(v for v in self.network.model.graph.inputs if v.name == cache.input)
         batch_dim = self.network.dim(0)
         dims = [
             dim
             if isinstance(dim, int)
             else batch
-            if place == batch_axis or str(dim) == batch_dim
+            if place == batch_axis or dim == batch_dim
             else length
-            for place, dim in enumerate(value.shape or ())
+            for place, dim in enumerate(self.network.inputs[cache.input])
         ]
         if cache.kind == "grown":
             dims[axis] = length
-        return np.broadcast_to(np.zeros((), self._types[cache.input]), dims)
+        return np.broadcast_to(np.zeros((), self.call.inputs[cache.input]), dims)
+
+
+class Programs(NamedTuple):
+    """The programs of a prompt and of one token a step; they may be one."""
+
+    prompt: Program
+    step: Program
 
 
 class FirstProgram(Program):
@@ -204,11 +139,10 @@ class FirstProgram(Program):
     Its outputs are the pasts of ``step``: those that grow, and those that ``step`` only reads.
     """
 
-    def __init__(self, network: Network, step: Network, batch: int, threads: int) -> None:
-        """Compile the network; raises what ``smelt.compile`` raises."""
-        super().__init__(network, batch, None, threads)
+    def __init__(self, network: Network, call: Call, step: Network) -> None:
+        super().__init__(network, call)
         self._appended = step.appended
-        self._pasts = {name_key(v.name or ""): v.name or "" for v in step.model.graph.inputs}
+        self._pasts = {name_key(name): name for name in step.inputs}
 
     def _keep(self, outputs: Mapping[str, Array], state: State) -> None:
         """Store the pasts of ``step`` in ``state``."""

@@ -13,7 +13,6 @@ import numpy as np
 
 from smelt.decoding.program import Program
 from smelt.decoding.state import Array, State
-from smelt.decoding.table_rows import rows_read_by
 from smelt.errors import UsageError
 
 
@@ -28,7 +27,7 @@ def room_of(
     ports = program.network.ports
     if ports.positions is None:
         return None
-    rows = rows_read_by(program.network.model, ports.positions)
+    rows = program.network.positions
     fixed = [cache.input for cache in ports.caches if cache.kind == "replaced"]
     if not fixed or not may_run:
         return rows

@@ -8,6 +8,9 @@ import numpy as np
 
 Array = np.ndarray
 
+ROWS_FIRST = (2, 0, 1, 3)
+"""The permutation of B,H,S,D to S,B,H,D, the order of a cache that grows in place."""
+
 
 @dataclass
 class State:

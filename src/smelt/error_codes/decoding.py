@@ -47,4 +47,12 @@ CODES: Mapping[str, ErrorCode] = {
         "tokens: the prompt and all new tokens but the last.",
         "smelt generate model.onnx --ids 1,2,3 --tokens 16",
     ),
+    "E807": ErrorCode(
+        "a compiled decoder that cannot be run or written",
+        "`smelt generate MODEL -o FOLDER` writes machine code for the CPU and the version of smelt "
+        "that compiled it. The folder runs with the same CPU, version, inputs and threads, "
+        "and as long as its files are whole. A decoder can be written if its steps are compiled as "
+        "a whole, to a folder that is new, empty, or of an earlier decoder.",
+        "smelt generate model.onnx -o decoder",
+    ),
 }

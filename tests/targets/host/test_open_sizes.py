@@ -11,9 +11,10 @@ from small_models import HEADER
 import smelt
 from smelt.errors import InvalidModel, UsageError
 from smelt.ir import text
+from smelt.runtime.jit.open_caller import OpenCaller
 from smelt.targets.base import Artifact
 from smelt.targets.host import compiled
-from smelt.targets.host.open_sizes import OpenCaller, OpenSizes
+from smelt.targets.host.open_sizes import OpenSizes
 
 MODELS = {
     "attention": "g (float[B,S,8] x) => (float[B,S,8] y) <int64[3] p = {0, 2, 1}> {"
@@ -46,7 +47,7 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, tuple[int, int]]
 
     def recorded(self, library_of):
         program = compile_(self, library_of)
-        bounds.append(dict(program.bounds) if program is not None else {})
+        bounds.append(dict(program.fit.bounds) if program is not None else {})
         return program
 
     monkeypatch.setattr(OpenSizes, "compile", recorded)
@@ -82,7 +83,7 @@ def test_results_are_those_of_numpy_at_all_shapes(name: str, threads: int, compi
             assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
             np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
     assert len(_compiled(ours)._callers) == 1
-    assert isinstance(_compiled(ours)._open, OpenCaller)
+    assert isinstance(_compiled(ours).open_caller, OpenCaller)
     assert 1 <= len(compiles) <= 4
 
 

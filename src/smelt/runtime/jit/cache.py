@@ -23,9 +23,12 @@ from smelt.runtime.jit.variables import CACHE
 LIMIT = 1 << 29
 """The most bytes of the folder; least recently used entries are deleted first."""
 
+DECODERS = "decoders"
+"""The folder in the cache that holds decoders; it has a limit of its own."""
+
 LIBRARY, DIGEST = "library.so", "sha256"
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_PARTIAL, _NOTE = ".partial-", ".note"
+PARTIAL, _NOTE = ".partial-", ".note"
 NOTES_STAY = 90 * 86400.0
 """Seconds after which a note is deleted."""
 
@@ -78,7 +81,7 @@ class Cache:
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_private(self.root)
-        partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=self.root))
+        partial = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=self.root))
         try:
             library = make(partial)
             if library.name != LIBRARY:
@@ -98,7 +101,8 @@ class Cache:
 
     def note(self, key: str, text: str = "") -> None:
         """Store a note for ``key`` with ``text``, atomically."""
-        file, name = tempfile.mkstemp(prefix=_PARTIAL, dir=self.root)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file, name = tempfile.mkstemp(prefix=PARTIAL, dir=self.root)
         with os.fdopen(file, "w", encoding="ascii") as written:
             written.write(text)
         Path(name).replace(self.root / f"{key}{_NOTE}")
@@ -119,6 +123,8 @@ class Cache:
         self._drop_stale()
         used = []
         for entry in self.root.iterdir():
+            if entry.name == DECODERS:
+                continue
             with contextlib.suppress(OSError):  # another process may delete it at this moment
                 size = sum(file.stat().st_size for file in entry.iterdir())
                 used.append((entry.stat().st_mtime, size, entry))
@@ -126,13 +132,13 @@ class Cache:
         for _, size, entry in sorted(used):
             if total <= self.limit:
                 break
-            if entry.name != newest and not entry.name.startswith(_PARTIAL):
+            if entry.name != newest and not entry.name.startswith(PARTIAL):
                 _remove(entry)
                 total -= size
 
     def _drop_stale(self) -> None:
         """Delete partial entries of killed processes, and old notes."""
-        for pattern, seconds in ((f"{_PARTIAL}*", 3600.0), (f"*{_NOTE}", NOTES_STAY)):
+        for pattern, seconds in ((f"{PARTIAL}*", 3600.0), (f"*{_NOTE}", NOTES_STAY)):
             for entry in self.root.glob(pattern):
                 with contextlib.suppress(OSError):  # another process may delete it at this moment
                     if entry.lstat().st_mtime < time.time() - seconds:
@@ -157,7 +163,7 @@ def check_private(path: Path) -> None:
 
 def _remove(entry: Path) -> None:
     """Rename ``entry`` and then delete it, so that no process sees half of it."""
-    renamed = entry.with_name(f"{_PARTIAL}{entry.name}-{os.getpid()}")
+    renamed = entry.with_name(f"{PARTIAL}{entry.name}-{os.getpid()}")
     with contextlib.suppress(OSError):
         entry.rename(renamed)
     shutil.rmtree(renamed, ignore_errors=True)

@@ -14,7 +14,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
-from typing import TypeAlias
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.emit.in_process import Source
@@ -23,8 +22,9 @@ from smelt.program.specialize import is_static, specialize
 from smelt.runtime.jit.background import background
 from smelt.runtime.jit.caller import Caller
 from smelt.runtime.jit.library_call import LibraryCall
+from smelt.runtime.jit.open_caller import OpenCaller, Shapes
 from smelt.targets.host.compile_cache import CachedLibrary, read_note
-from smelt.targets.host.open_sizes import OpenCaller, OpenSizes
+from smelt.targets.host.open_sizes import OpenSizes
 from smelt.targets.host.static_programs import (
     Keep,
     compile_program,
@@ -32,8 +32,6 @@ from smelt.targets.host.static_programs import (
     library_in_background,
     library_of,
 )
-
-Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
 FEW = 4
 """The sets of shapes that are compiled one by one before a program of open sizes is compiled."""
@@ -53,7 +51,8 @@ class Compiled:
     of shapes is compiled after its second call: a decoder whose cache grows has new shapes in every
     call, which never return.
 
-    ``open_sizes`` compiles the program of open sizes; None for a static program.
+    ``open_sizes`` compiles the program of open sizes, which is then ``open_caller``; None for a
+    static program.
     ``why``: the message of the last compile that failed, or empty.
     ``keep``, if set, gets the ``LibraryCall`` of each library that takes the caller's arrays as
     they are. ``note_memory``, if set, gets the bytes that a compiled static program works in.
@@ -80,7 +79,7 @@ class Compiled:
         self.keep: Callable[[LibraryCall], None] | None = None
         self.note_memory: Callable[[int], None] | None = None
         self.open_sizes = open_sizes
-        self._open: OpenCaller | None = None
+        self.open_caller: OpenCaller | None = None
         self._callers: dict[Shapes, Caller | None] = {}
         self._called: OrderedDict[Shapes, bool] = OrderedDict()
         self._warning = self._last_warned = ""
@@ -145,7 +144,7 @@ class Compiled:
 
     def _open_at(self, shapes: Shapes) -> Caller | None:
         """Return the program of open sizes if ``shapes`` are within its bounds; else None."""
-        program = self._open
+        program = self.open_caller
         return program if program is not None and program.takes(shapes) else None
 
     def _may_specialize(self) -> bool:
@@ -162,10 +161,10 @@ class Compiled:
         with self._pending_lock():
             for each in shapes:
                 if self.open_sizes is not None:
-                    self.open_sizes.note(each, from_zero=True)
+                    self.open_sizes.note(each, known=True)
             if self.open_sizes is not None and self.open_sizes.is_due:
                 self._compile_open()
-            return self._open is not None
+            return self.open_caller is not None
 
     def ran(self, shapes: Shapes) -> None:
         """Record that NumPy ran a call at ``shapes``, and submit a compile if it is due."""
@@ -273,7 +272,7 @@ class Compiled:
         if program is None:
             self.open_sizes = None
         else:
-            self._open = program
+            self.open_caller = program
 
     def _open_library(self, source: Source) -> ctypes.CDLL | None:
         """Compile ``source``, a program of open sizes; None if the process ends meanwhile."""

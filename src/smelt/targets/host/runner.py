@@ -19,11 +19,11 @@ from smelt.program.passes import optimize
 from smelt.program.schedule import IN_CACHE, schedule
 from smelt.program.specialize import specialize
 from smelt.runtime.jit.caller import Caller
-from smelt.targets.host.compiled import Compiled, Shapes
+from smelt.runtime.jit.open_caller import OpenCaller, Shapes
+from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.emit import Binder, Bound
 from smelt.targets.host.input_array import input_array
 from smelt.targets.host.kernels.kernel import Array
-from smelt.targets.host.open_sizes import OpenCaller
 from smelt.targets.host.prepare import Prepared, prepare
 
 KEPT_PLANS = 16

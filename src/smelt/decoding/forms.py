@@ -1,0 +1,165 @@
+"""The programs of a decoder: from a folder or the cache, or else compiled in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smelt.decoding.kept import drop_old, folder_of, kept_decoder
+from smelt.decoding.program import Programs
+from smelt.decoding.saved import AGAIN, SavedDecoder, is_saved, read_decoder, refused
+from smelt.decoding.sources import Sources
+from smelt.decoding.state import Array
+from smelt.errors import UsageError
+from smelt.runtime.jit.build import warn_once
+
+if TYPE_CHECKING:
+    from smelt.decoding.compiled import Models
+
+
+class Forms:
+    """The programs of a decoder by number of sequences.
+
+    ``is_final``: they come from a folder, so that others cannot be compiled. ``step`` and ``first``
+    describe the models.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        first: Any,
+        given: Mapping[str, Array],
+        weights: str | Path | None,
+        threads: int | None,
+    ) -> None:
+        """Load the programs of one sequence if they were compiled before, else read the models.
+
+        Raises UsageError E807 for a folder that cannot be run with these arguments, and what
+        ``Models`` raises.
+        """
+        self.is_final = is_saved(model)
+        self._sources = Sources(model, first, given, weights, threads or 1)
+        self._began = time.time()
+        self._folder: Path | None = None
+        self._compiled: dict[int, Programs] = {}
+        self._rooms: dict[int, int | None] = {}
+        self._loaded = self._found(threads)
+        if self._loaded is not None:
+            self.step, self.first = self._loaded.step, self._loaded.first
+        else:
+            self.step = self._models.step.network
+            self.first = None if self._models.first is None else self._models.first.network
+
+    def _found(self, threads: int | None) -> SavedDecoder | None:
+        """Return the decoder in the folder that was given, or in the cache; None if there is none.
+
+        Raises UsageError E807 for a folder that cannot be run with the arguments.
+        """
+        sources = self._sources
+        if not self.is_final:
+            key = sources.key()
+            return None if key is None else kept_decoder(key, sources.given)
+        folder = Path(sources.model)
+        if sources.first is not None or sources.weights is not None:
+            why = "a second model, or weights, are given with it"
+            raise refused(folder, why, fix="leave them out: they are part of it")
+        return read_decoder(folder, sources.given, threads)
+
+    @cached_property
+    def _models(self) -> Models:
+        """The optimized models; imports the compiler."""
+        from smelt.decoding.compiled import Models
+
+        return Models(self._sources)
+
+    def programs(self, batch: int, takes: Callable[[Programs], bool] | None = None) -> Programs:
+        """Return programs for ``batch`` sequences for which ``takes`` is true.
+
+        Those that were compiled before if possible; else others are compiled. Raises UsageError
+        E806 if these come from a folder and are too small.
+        """
+        if batch == 1 and self._loaded is not None:
+            programs = self._loaded.programs
+            if takes is None or takes(programs):
+                return programs
+            if self.is_final:
+                raise UsageError(
+                    "E806",
+                    f"the compiled decoder is for {self._loaded.context} tokens",
+                    why="the tokens are more, or the arrays of other inputs are larger than those "
+                    "that it was compiled with",
+                    fix=f"{AGAIN} --context {2 * self._loaded.context}",
+                )
+            self._loaded = None
+        if batch not in self._compiled:
+            self._compiled[batch] = self._models.programs(batch)
+        programs = self._compiled[batch]
+        if takes is not None:
+            takes(programs)
+        return programs
+
+    def room(self, batch: int) -> int | None:
+        """Return the most tokens that the decoder has room for, None for any number."""
+        if batch == 1 and self._loaded is not None:
+            return self._loaded.room
+        if batch not in self._rooms:
+            from smelt.decoding.room import room_of
+
+            step, given = self.programs(batch).step, self._sources.given
+            self._rooms[batch] = room_of(step, batch, given, may_run=self.first is None)
+        return self._rooms[batch]
+
+    def save_to(self, folder: Path) -> None:
+        """Let ``keep`` write the programs to ``folder``.
+
+        Raises UsageError E807 if it holds other files, or if the programs come from a folder.
+        """
+        if self.is_final:
+            why = "it comes from such a folder"
+            raise refused(folder, why, fix="copy that folder", verb="written")
+        if folder.exists() and not is_saved(folder) and any(folder.iterdir()):
+            why = "the folder holds other files"
+            raise refused(folder, why, fix="name a new folder", verb="written")
+        self._loaded, self._folder = None, folder
+
+    def keep(self, context: int) -> None:
+        """Write the programs of one sequence to a folder and load them from there.
+
+        They were compiled for ``context`` tokens.
+
+        The folder is that of ``save_to``, else one in the cache if the models are from files. The
+        memory in which the weights were packed is then free. Raises UsageError E807 if ``save_to``
+        was called and NumPy runs a part of the programs.
+        """
+        if self._loaded is not None or 1 not in self._compiled:
+            return
+        if self._folder is not None:
+            if not self._write(self._folder, context):
+                why = "NumPy runs a part of it, which cannot be stored"
+                raise refused(self._folder, why, fix="run the model itself", verb="written")
+            self._loaded, self._folder = read_decoder(self._folder, self._sources.given, None), None
+            del self._compiled[1]
+            return
+        key = self._sources.new_key(self._models.files, self._began)
+        if key is None:
+            return
+        try:
+            if self._write(folder_of(key), context):
+                drop_old(key)
+                self._loaded = kept_decoder(key, self._sources.given)
+        except OSError as error:
+            warn_once(f"compiled decoders are not kept: {error}")
+        if self._loaded is not None:
+            del self._compiled[1]
+
+    def _write(self, folder: Path, context: int) -> bool:
+        """Write the compiled programs of one sequence; False if they cannot be stored."""
+        from smelt.decoding.save import Facts, write_decoder
+
+        sources = self._sources
+        given, threads = list(sources.given), sources.threads
+        facts = Facts(self.step, self.first, self.room(1), context, given, threads)
+        return write_decoder(folder, self._compiled[1], facts)
