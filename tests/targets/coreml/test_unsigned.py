@@ -6,13 +6,14 @@ import jax
 import numpy as np
 import onnx_ir as ir
 import pytest
-from targets.coreml.coremltools_check import needs_coremltools, problems
+from targets.coreml.coremltools_check import loaded, needs_coremltools, problems
 from targets.coreml.packages import computed, operations, types, written
 
 import smelt
 from smelt.errors import SmeltError
 from smelt.ir import text
 from smelt.runtime.runner import open_runner
+from smelt.targets.backend import emit_selected
 from smelt.targets.base import Artifact
 from smelt.targets.coreml import coreml
 
@@ -122,3 +123,57 @@ def test_coremltools_accepts_them(tmp_path) -> None:
     path = tmp_path / "m.mlpackage"
     written(MIXED, dims={"N": (1, 5)}).save(path)
     assert problems(path) == []
+
+
+INFERRED = {
+    "arithmetic": (
+        "g (uint32[3,4] x, uint32[4] z) => (uint32[3,4] y, float[3,4] f) <uint32 nine = {9}, uint32 seven = {7}>"
+        ' { p = Mul(x, z) q = BitwiseXor(p, x) r = BitShift <direction = "RIGHT"> (q, nine)'
+        " f = Cast <to = 1> (r) c = Less(p, z) d = Div(q, seven) e = Where(c, d, r) y = Sub(e, x) }"
+    ),
+    "random bits": (
+        "g (uint32[2] x, uint32[2] z) => (uint32[2] a, uint32[2] b) <uint32 k = {7}>"
+        " { a, b = smelt.Threefry2x32(k, k, x, z) }"
+    ),
+}
+
+
+def with_constants(artifact: Artifact, given: list[np.ndarray]) -> Artifact:
+    """The package with constants for its inputs, each read by one Cast to int32."""
+    model = artifact.model
+    for value, array in zip(list(model.graph.inputs), given, strict=True):
+        bits = ir.tensor(array.view(np.int32), name=f"{value.name}_bits")
+        constant = ir.Value(
+            name=bits.name, type=ir.TensorType(bits.dtype), shape=value.shape, const_value=bits
+        )
+        model.graph.register_initializer(constant)
+        (cast,) = value.consumers()
+        for use in list(cast.outputs[0].uses()):
+            use.node.replace_input_with(use.idx, constant)
+        model.graph.remove(cast, safe=True)
+        model.graph.inputs.remove(value)
+    return emit_selected(model, coreml, artifact.plan.options)
+
+
+@needs_coremltools
+@pytest.mark.parametrize(
+    "name", [pytest.param("random bits", marks=pytest.mark.slow), "arithmetic"]
+)
+def test_the_value_inference_of_coremltools_gives_the_same_bits(name, tmp_path, monkeypatch):
+    from coremltools.converters.mil.mil.ops.defs.iOS15 import reduction
+
+    def total(operation):
+        return lambda x, axis, keepdims: np.sum(x, axis=axis, keepdims=bool(keepdims))
+
+    # NumPy 2 refuses its own bools as keepdims.
+    monkeypatch.setattr(reduction.reduce_sum, "get_operator", total)
+    graph = INFERRED[name]
+    source, rng = text.parse(graph, 21), np.random.default_rng(0)
+    shapes = [value.shape.numpy() for value in source.graph.inputs]
+    given = [rng.integers(0, 2**32, shape).astype(np.uint32) for shape in shapes]
+    path = tmp_path / "m.mlpackage"
+    with_constants(written(graph), given).save(path)
+    _, program = loaded(path)
+    results = [each.val for each in program.functions["main"].outputs]
+    for found, expected in zip(results, open_runner(source)(*given), strict=True):
+        np.testing.assert_array_equal(found.view(expected.dtype), expected)
