@@ -31,7 +31,7 @@ from smelt.passes.interface.image_input_preprocess import put_channels_first
 from smelt.passes.interface.materialize_symbolic_dims import bind_or_bound_dims
 from smelt.passes.opset import bring_to_opset, raise_where_needed, widen_bfloat16, without_gaps
 from smelt.passes.run import Observer, count_nodes, run
-from smelt.precision.half import HalfOptions, convert_on_samples, refuse_half
+from smelt.precision.half import HalfOptions, half_conversion, refuse_half
 from smelt.spans import span
 from smelt.targets.backend import rules_of
 from smelt.targets.base import Artifact, Target
@@ -120,12 +120,11 @@ def optimize_model(
     ``verify`` compares numbers at the sizes in ``dims``, or on ``samples`` as in ``smelt.verify``,
     at the end or after each pass; a difference beyond the declared exactness raises Mismatch E701.
     ``operators`` are those beyond ONNX that passes may make, ``kernels`` the operators of ONNX that
-    they may make (None: all); ``Target`` explains ``computes``. ``rewrites`` limits the number of
-    edits. ``for_runtime`` replaces operators that ONNX Runtime lacks, and bfloat16 by float32 where
-    it has no kernel, unless ``keep_bfloat16``. Operators beyond ONNX become standard operators in
-    line, unless ``functions`` keeps them for functions. ``consumers`` names the programs that will
-    read the file: the result has operators and an opset that they support. ``half`` converts it to
-    a half type at the end; ``Reports.half`` has the error on ``samples`` or random inputs.
+    they may make (None: all); ``Target`` explains ``computes``. ``rewrites`` limits the edits.
+    ``for_runtime`` replaces operators that ONNX Runtime lacks, and bfloat16 by float32 where it has
+    no kernel, unless ``keep_bfloat16``. Operators beyond ONNX become standard ones in line, unless
+    ``functions`` keeps them. The result has operators and an opset that ``consumers`` support.
+    ``half`` converts it at the end; ``Reports.half`` has the error on ``samples`` or random inputs.
     """
     refuse_unknown_mode(verify)
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
@@ -136,6 +135,7 @@ def optimize_model(
     if steps and "freeze-defaults" not in map(str, steps):
         warn_of_defaults(model)
     watching = list(observers)
+    to_half = half_conversion(model, half, samples, dims, native=keep_bfloat16)
     with (
         paused_collector(),
         new_memory_budget(),
@@ -166,8 +166,8 @@ def optimize_model(
         if verify != "off":
             checker.finish(model)
             reports.evidence = checker.evidence
-        if half is not None:
-            reports.half = convert_on_samples(model, half, samples, dims, native=keep_bfloat16)
+        if to_half is not None:
+            reports.half = to_half(model)
         phase.note(nodes_after=cx.index().count)
     return reports
 

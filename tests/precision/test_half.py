@@ -282,3 +282,15 @@ def test_no_error_is_told_where_the_outputs_hold_no_numbers() -> None:
     report = convert_to_half(model, HalfOptions(), [{"x": np.zeros((0, 4), np.float32)}])
     assert report.error is None
     assert "error not measured: the outputs of 1 runs hold no numbers" in report.lines()[0]
+
+
+def test_a_dim_that_a_pass_has_bound_needs_no_size() -> None:
+    model = typed(f"{G} {MATRIX} {{ y = MatMul(x, w) }}")
+    (name,) = {str(dim) for dim in model.graph.inputs[0].shape or () if not isinstance(dim, int)}
+    steps = f"materialize-symbolic-dims{{dims={name}=3}},default"
+    reports = optimize_model(model, pipeline=steps, half="float16", dims={name: (3,)})
+    assert reports.half is not None
+    with pytest.raises(UsageError, match="there is no dim 'other'"):
+        optimize_model(
+            typed(f"{G} {MATRIX} {{ y = MatMul(x, w) }}"), half="float16", dims={"other": (3,)}
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, cast
@@ -26,6 +26,7 @@ from smelt.precision.half_trial import Measurement, finite_plan
 from smelt.precision.keep import parse_keep
 from smelt.precision.ranges import Feed, measure_ranges
 from smelt.precision.sums import add_instead_of_sum
+from smelt.runtime.interface import interface_of
 from smelt.spans import span
 from smelt.targets.base import Target
 
@@ -73,22 +74,39 @@ def refuse_half(half: HalfOptions | str | None, target: Target) -> None:
         )
 
 
-def convert_on_samples(
-    model: ir.Model,
-    half: HalfOptions | str,
+def half_conversion(
+    source: ir.Model,
+    half: HalfOptions | str | None,
     samples: Sequence[Sample] | None,
     dims: Dims | None,
     *,
     native: bool = False,
-) -> HalfReport:
-    """Convert ``model`` to ``half`` in place, and return the report with the measured error.
+) -> Callable[[ir.Model], HalfReport] | None:
+    """Return a function that converts a model made of ``source`` to ``half`` in place; None without
+    ``half``.
 
-    The error is measured on ``samples``, or without them on random inputs at the sizes ``dims``.
+    The function returns the report with the error, measured on ``samples``, or without them on
+    random inputs at the sizes ``dims``. Dims that only ``source`` has are bound by a pass, and
+    their sizes are not used.
     """
-    options = half_options(half, native=native)
-    report = convert_to_half(model, options, half_feeds(model, samples, dims))
-    report.is_drawn = samples is None
-    return report
+    if half is None:
+        return None
+    options, known = half_options(half, native=native), _open_dims(source)
+
+    def convert(model: ir.Model) -> HalfReport:
+        """Convert ``model`` in place."""
+        bound = known - _open_dims(model)
+        left = {name: sizes for name, sizes in (dims or {}).items() if name not in bound}
+        report = convert_to_half(model, options, half_feeds(model, samples, left or None))
+        report.is_drawn = samples is None
+        return report
+
+    return convert
+
+
+def _open_dims(model: ir.Model) -> frozenset[str]:
+    """Return the names of the symbolic dims of the inputs."""
+    return frozenset(interface_of(model).symbols())
 
 
 def convert_to_half(model: ir.Model, options: HalfOptions, feeds: Sequence[Feed]) -> HalfReport:

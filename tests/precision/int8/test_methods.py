@@ -222,6 +222,13 @@ def test_nf4_is_a_lookup_of_standard_operators_in_every_target(product: str, blo
         np.testing.assert_allclose(made, plain, rtol=1e-5, atol=1e-5)
 
 
+def test_products_share_the_numbers_of_nf4() -> None:
+    model = graph("a = MatMul(x, w) t = Tanh(a) y = MatMul(t, w)", "float[N,32] y", w=(32, 32))
+    result = smelt.quantize(model, within=3.0, weights="nf4", activations="float")
+    assert [len(each.nodes) for each in result.chosen] == [2]  # they share the weight
+    assert [node.op_type for node in result.model.graph].count("Cast") == 1
+
+
 @pytest.mark.parametrize("attribute", ["alpha=0.5", "beta=0.5"])
 def test_a_gemm_with_factors_stays(attribute: str) -> None:
     model = graph(f"y = Gemm<{attribute}>(x, w, c)", w=(32, 8), c=(8,))

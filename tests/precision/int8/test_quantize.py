@@ -374,3 +374,12 @@ def test_ranges_tell_the_part_of_the_numbers_that_saturates() -> None:
     (coded,) = result.ranges.values()
     assert coded.saturated == 0.25
     assert 0.5 < coded.high < 100
+
+
+def test_readers_of_one_weight_get_fewer_bits_together() -> None:
+    source, samples = model("shared weight"), data("shared weight")
+    together = smelt.quantize(source, samples, within="40%", activations="float")
+    assert [len(each.nodes) for each in together.chosen] == [2]
+    assert {point.bytes_saved for point in together.curve} == {3 * 16 * 16}
+    apart = smelt.quantize(source, samples, within="40%", activations="dynamic")
+    assert [len(each.nodes) for each in apart.chosen] == [1, 1]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -149,6 +149,34 @@ def _candidate(
         kind,
         stores_codes=kind != "product",
     )
+
+
+def with_shared_weights_together(
+    model: ir.Model, candidates: Sequence[Candidate]
+) -> list[Candidate]:
+    """Return ``candidates``, where those with the form ``weights`` alone and one weight are one.
+
+    If a part of the readers read floats, the file would hold the weight in both types.
+    """
+    constants = Constants()
+    by_name = {result_name(node): node for node in model.graph}
+    made: dict[object, Candidate] = {}
+    for each in candidates:
+        weights = {weight_of(by_name[name], constants) for name in each.nodes}
+        values = [weight.value for weight in weights if isinstance(weight, Weight)]
+        key = values[0] if len(values) == 1 and each.forms == ("weights",) else each
+        first = made.get(key)
+        if first is None:
+            made[key] = each
+            continue
+        made[key] = replace(
+            first,
+            nodes=(*first.nodes, *each.nodes),
+            source="",
+            bytes_saved=max(first.bytes_saved, each.bytes_saved),
+            macs=first.macs + each.macs,
+        )
+    return list(made.values())
 
 
 def weight_of(node: ir.Node, constants: Constants) -> Weight | str:

@@ -23,6 +23,7 @@ from smelt.precision.int8.candidates import (
     find_candidates,
     result_name,
     weight_of,
+    with_shared_weights_together,
 )
 from smelt.precision.int8.clip import Limits
 from smelt.precision.int8.linear import Parameters
@@ -210,7 +211,7 @@ def _candidates(model: ir.Model, data: Data, settings: Settings) -> Found:
             )
         else:
             found.kept[each.name] = "no form that is allowed fits its operator"
-    found.candidates[:] = left
+    found.candidates[:] = with_shared_weights_together(model, left)
     _refuse_none(found)
     return found
 

@@ -78,6 +78,7 @@ class Writer:
     _next: dict[ir.Node, ir.Node | None] = field(init=False)
     _made: dict[tuple[object, ...], Codes] = field(default_factory=dict)
     _stored: dict[int, tuple[np.ndarray, ir.Value]] = field(default_factory=dict)
+    _shared: dict[tuple[int, bool], ir.Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Store the values by name, and the successor of each node while there are no new nodes."""
@@ -180,13 +181,22 @@ class Writer:
         return b.op("DequantizeLinear", stored, scale, axis=axis, block_size=block)
 
     def _looked_up(self, b: Builder, codes: Codes, stem: str) -> ir.Value:
-        """Return a weight as a Gather, by its codes of NF4, from the table, times its scales."""
+        """Return a weight as a Gather, by its codes of NF4, from the table, times its scales.
+
+        Products in the main graph that read the same codes share the result.
+        """
+        key = (id(codes.codes), codes.is_transposed)
+        if b.graph is self.model.graph and key in self._shared:
+            return self._shared[key]
         axis = 1 - codes.axis if codes.is_transposed else codes.axis
         stored = self.constant(whole_blocks(codes, axis), f"{stem}_codes")
         scale = self.constant(codes.scale, f"{stem}_scale")
         length = codes.codes.shape[axis]
         numbers = looked_up_blocks(b, stored, scale, axis, codes.block, length)
-        return b.op("Transpose", numbers, perm=[1, 0]) if codes.is_transposed else numbers
+        result = b.op("Transpose", numbers, perm=[1, 0]) if codes.is_transposed else numbers
+        if b.graph is self.model.graph:
+            self._shared[key] = result
+        return result
 
     def dequantized_rows(self, b: Builder, node: ir.Node, codes: Codes, stem: str) -> ir.Value:
         """Return the rows that the Gather ``node`` reads, from codes with scales.
