@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from one_operator import agreement, source
 
+import smelt
 from smelt import operators
+from smelt.ir import text
 from smelt.native.kernels.lapack import NAMES
 from smelt.native.rewrite.call_lapack import call_lapack
 from smelt.runtime.jit import blas
@@ -111,6 +113,21 @@ def test_non_finite_matrices_give_nan(agrees, name: str) -> None:
 def test_eigenvectors_in_pairs(agrees, dtype: str) -> None:
     turn = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 2]])
     agrees("Eig", np.stack([turn, np.diag([3, 1, 2])]).astype(dtype))
+
+
+@pytest.mark.slow  # compiles C
+@pytest.mark.parametrize("name", ["Eig", "ComplexEig"])
+@pytest.mark.parametrize("kept", [("y4", "y5"), ("y3", "y0"), ("y0", "y1")])
+def test_only_vectors_that_are_read_are_computed(name: str, kept: tuple[str, ...]) -> None:
+    given = [matrices((2, 6, 6), "float64") + i for i in range(1 + (name == "ComplexEig"))]
+    every = source(name, 6, *given)
+    some = every.replace("(y0, y1, y2, y3, y4, y5)", f"({', '.join(kept)})", 1)
+    expected, found = (
+        smelt.compile(text.parse(model), target="host", engine="native")(*given)
+        for model in (every, some)
+    )
+    for output, result in zip(kept, found, strict=True):
+        np.testing.assert_allclose(result, expected[int(output[1])], atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

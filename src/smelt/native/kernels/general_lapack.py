@@ -1,4 +1,4 @@
-"""Eigenvalues and Schur forms of general matrices by LAPACK; ``lapack.eig`` has the real case."""
+"""Eigenvalues and Schur forms of general matrices by LAPACK."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smelt.native.kernels.complex_lapack import emit_interleaved, emit_split
 from smelt.native.kernels.complex_lapack import supports as supports_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.lapack import BLOCK, DOMAIN
+from smelt.native.kernels.lapack import BLOCK, DOMAIN, workspace_needs
 from smelt.native.kernels.lapack import supports as takes_real
 from smelt.native.kernels.lapack_calls import (
     call,
@@ -23,6 +23,8 @@ from smelt.native.kernels.lapack_calls import (
 from smelt.program.storage import Needs
 
 NAMES = ("Schur", "ComplexSchur", "ComplexEig")
+WITHOUT = '"N"'
+"""LAPACK's letter for vectors that are not computed."""
 NO_ORDER = "(int *)NULL"
 """The argument in place of LAPACK's function that selects values to sort first."""
 
@@ -121,9 +123,56 @@ def complex_schur(cx: KernelContext) -> None:
             emit_split(cx, each, [result for result, _ in parts], size, size)
 
 
+@kernel(f"{DOMAIN}::Eig", needs=workspace_needs)
+def eig(cx: KernelContext) -> None:
+    """Write a call of ``geev`` for each matrix, scaled; a non-finite matrix gives NaN.
+
+    Only vectors that are read are computed.
+    """
+    source, body, order = cx.input(0), cx.body, cx.shape(0)[-1]
+    scratch, size = cx.scratch(source.type), order * order
+    results = [result for result, _ in _results(cx, order, order, *((size,) * 4))]
+    values, matrix = results[:2], f"{source.name} + b * {size}"
+    left, right, work = (f"{scratch} + {i * size}" for i in range(1, 4))
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        body.line("int info = 0;")
+        with body.block(f"if (!{finite(cx, matrix, size)})"):
+            fill_nan(cx, _results(cx, order, order, *((size,) * 4)))
+            body.line("continue;")
+        to_column_major(cx, matrix, scratch, order, order)
+        declare_shift(cx, scratch, size)
+        emit_scaling(cx, scratch, size, "-shift")
+        arguments = (left, order, right, order, work, (4 + BLOCK) * order)
+        call(cx, "geev", *_jobs(cx), order, scratch, order, *values, *arguments)
+        cx.fail_if("info != 0")
+        for each in values:
+            emit_scaling(cx, each, order, "shift")
+        body.line(f"const {source.type.name} *const imaginary = {values[1]};")
+        for job, real, (re, im) in zip(
+            _jobs(cx), (left, right), (results[2:4], results[4:]), strict=True
+        ):
+            if job == WITHOUT:
+                continue
+            with body.loops(("j", "i"), (order, order)):
+                body.line("const ptrdiff_t first = imaginary[j] < 0 ? j - 1 : j;")
+                body.line(f"const {source.type.name} *const v = {real} + first * {order};")
+                body.line(f"({re})[i * {order} + j] = v[i];")
+                imaginary = f"imaginary[j] < 0 ? -v[{order} + i] : v[{order} + i]"
+                body.line(f"({im})[i * {order} + j] = imaginary[j] == 0 ? 0 : {imaginary};")
+
+
+def _jobs(cx: KernelContext) -> tuple[str, str]:
+    """Return LAPACK's letters for the left and the right vectors: V if either part is read."""
+    left, right = ('"V"' if cx.is_read(i) or cx.is_read(i + 1) else WITHOUT for i in (2, 4))
+    return left, right
+
+
 @kernel(f"{DOMAIN}::ComplexEig", needs=_needs)
 def complex_eig(cx: KernelContext) -> None:
-    """Write a call of ``geev`` for each complex matrix, scaled to an ordinary magnitude."""
+    """Write a call of ``geev`` for each complex matrix, scaled to an ordinary magnitude.
+
+    Only vectors that are read are computed.
+    """
     order, body = cx.shape(0)[-1], cx.body
     results, work_size = _results(cx, order, order, *((order * order,) * 4)), (2 + BLOCK) * order
     with _matrix_loop(cx, 2, results) as (matrix, left, right, values, work):
@@ -143,11 +192,14 @@ def complex_eig(cx: KernelContext) -> None:
         )
         declare_shift(cx, matrix, 2 * order * order)
         emit_scaling(cx, matrix, 2 * order * order, "-shift")
-        call(cx, "geev", '"V"', '"V"', *arguments, is_complex=True)
+        call(cx, "geev", *_jobs(cx), *arguments, is_complex=True)
         cx.fail_if("info != 0")
         emit_scaling(cx, values, 2 * order, "shift")
         with body.loop("i", order):
             for part, (result, _) in enumerate(results[:2]):
                 body.line(f"({result})[i] = {values}[2 * i + {part}];")
-        for each, parts in ((left, results[2:4]), (right, results[4:])):
-            emit_split(cx, each, [result for result, _ in parts], order, order)
+        for job, each, parts in zip(
+            _jobs(cx), (left, right), (results[2:4], results[4:]), strict=True
+        ):
+            if job != WITHOUT:
+                emit_split(cx, each, [result for result, _ in parts], order, order)

@@ -53,6 +53,11 @@ class Instance:
         """Return the shape of an output."""
         return static(self.program.slots[self.instruction.outputs[position]])
 
+    def is_read(self, position: int) -> bool:
+        """True if an instruction reads an output, or if it is a result of the program."""
+        slot, program = self.instruction.outputs[position], self.program
+        return slot in program.outputs or any(slot in each.inputs for each in program.instructions)
+
     def type(self, position: int = 0) -> CType:
         """Return the C type of a present input."""
         return C_TYPES[self.program.slots[self.instruction.inputs[position]].dtype]

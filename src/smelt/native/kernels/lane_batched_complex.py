@@ -221,34 +221,3 @@ static void complex_return_@t(const lanes_@t *restrict a, const lanes_@t *restri
     }
 }
 """
-
-COMPLEX_SUBSTITUTE = """/* substitute for complex numbers; each element of x is written once. */
-static void complex_substitute_@t(const lanes_@t *restrict a, const lanes_@t *restrict b,
-    lanes_@t *restrict x, lanes_@t *restrict y, ptrdiff_t n, ptrdiff_t columns, ptrdiff_t ar,
-    ptrdiff_t ac, ptrdiff_t xr, ptrdiff_t xc, int lower, int unit)
-{
-    for (ptrdiff_t r = 0; r < n; ++r) {
-        const ptrdiff_t i = lower ? r : n - 1 - r;
-        const ptrdiff_t first = lower ? 0 : i + 1, end = lower ? i : n;
-        const lanes_@t re = a[i * (ar + ac)], im = b[i * (ar + ac)];
-        const lanes_@t p = size_@t(re), q = size_@t(im), scale = pick_@t((mask_@t)(p > q), p, q);
-        const lanes_@t c = re / scale, s = im / scale, divisor = scale * (c * c + s * s);
-        for (ptrdiff_t j = 0; j < columns; ++j) {
-            lanes_@t u = x[i * xr + j * xc], v = y[i * xr + j * xc];
-            for (ptrdiff_t k = first; k < end; ++k) {
-                const lanes_@t f = a[i * ar + k * ac], g = b[i * ar + k * ac];
-                const lanes_@t m = x[k * xr + j * xc], h = y[k * xr + j * xc];
-                u -= f * m - g * h;
-                v -= f * h + g * m;
-            }
-            if (!unit) {
-                const lanes_@t w = (u * c + v * s) / divisor;
-                v = (v * c - u * s) / divisor;
-                u = w;
-            }
-            x[i * xr + j * xc] = u;
-            y[i * xr + j * xc] = v;
-        }
-    }
-}
-"""

@@ -13,7 +13,6 @@ from smelt.native.kernels.lane_batched_complex import (
     COMPLEX_LU,
     COMPLEX_REFLECTION,
     COMPLEX_RETURN,
-    COMPLEX_SUBSTITUTE,
     HERMITIAN,
 )
 from smelt.native.kernels.lane_batched_diagonals import BIDIAGONAL, TRIDIAGONAL
@@ -26,6 +25,7 @@ from smelt.native.kernels.lane_batched_reflections import (
     REFLECTIONS_TO,
 )
 from smelt.native.kernels.lane_batched_rotations import MASKS, NEAR, ROTATE, ROTATION
+from smelt.native.kernels.lane_batched_systems import COMPLEX_SUBSTITUTE, SUBSTITUTE
 from smelt.native.kernels.lane_batched_vectors import VECTORS
 
 BYTES = 64
@@ -152,25 +152,6 @@ static void lu_@t(lanes_@t *restrict a, int32_t *restrict pivots, int32_t *restr
             for (ptrdiff_t j = k + 1; j < n; ++j)
                 a[i * n + j] -= share * a[k * n + j];
         }
-    }
-}
-"""
-
-SUBSTITUTE = """/* Solve a y = x in place of x; strides are ar and ac of a, xr and xc of x. */
-static void substitute_@t(const lanes_@t *restrict a, lanes_@t *restrict x,
-    ptrdiff_t n, ptrdiff_t columns, ptrdiff_t ar, ptrdiff_t ac, ptrdiff_t xr, ptrdiff_t xc,
-    int lower, int unit)
-{
-    for (ptrdiff_t r = 0; r < n; ++r) {
-        const ptrdiff_t i = lower ? r : n - 1 - r;
-        for (ptrdiff_t k = lower ? 0 : i + 1; k < (lower ? i : n); ++k) {
-            const lanes_@t share = a[i * ar + k * ac];
-            for (ptrdiff_t j = 0; j < columns; ++j)
-                x[i * xr + j * xc] -= share * x[k * xr + j * xc];
-        }
-        const lanes_@t pivot = a[i * (ar + ac)];
-        for (ptrdiff_t j = 0; j < (unit ? 0 : columns); ++j)
-            x[i * xr + j * xc] /= pivot;
     }
 }
 """

@@ -15,8 +15,6 @@ from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack_calls import (
     PREFIX,
     call,
-    declare_shift,
-    emit_scaling,
     fill_nan,
     finite,
     letter,
@@ -74,7 +72,7 @@ def _operands(instance: Instance) -> int:
     return len(instance.instruction.inputs)
 
 
-def _needs(instance: Instance) -> Needs:
+def workspace_needs(instance: Instance) -> Needs:
     """Return the scratch space: a copy of the matrix, LAPACK's workspace, and its integers."""
     name, (rows, columns) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
     elements = rows * columns + WORK[name](rows, columns)
@@ -134,7 +132,7 @@ def _emit_trsm(cx: KernelContext, matrix: str, solution: str, sizes: tuple[int, 
     cx.body.line(f"{function}({triangular_flags(cx)}, {arguments});")
 
 
-@kernel(f"{DOMAIN}::LU", needs=_needs)
+@kernel(f"{DOMAIN}::LU", needs=workspace_needs)
 def lu(cx: KernelContext) -> None:
     """Write a call of ``getrf`` for each matrix; a zero pivot leaves its column unchanged."""
     source, output, body, (rows, columns) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
@@ -160,7 +158,7 @@ def emit_order(cx: KernelContext, rows: int, count: int) -> None:
         cx.body.line("order[to] = from;")
 
 
-@kernel(f"{DOMAIN}::Geqrf", needs=_needs)
+@kernel(f"{DOMAIN}::Geqrf", needs=workspace_needs)
 def geqrf(cx: KernelContext) -> None:
     """Write a call of ``geqrf`` for each matrix."""
     source, output, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
@@ -173,7 +171,7 @@ def geqrf(cx: KernelContext) -> None:
         to_column_major(cx, scratch, _at(output.name, m * n), n, m)
 
 
-@kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs)
+@kernel(f"{DOMAIN}::HouseholderProduct", needs=workspace_needs)
 def householder_product(cx: KernelContext) -> None:
     """Write a call of ``orgqr`` for each matrix; it does not change the scales ``tau``."""
     source, taus, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
@@ -186,7 +184,7 @@ def householder_product(cx: KernelContext) -> None:
         to_column_major(cx, scratch, _at(output.name, m * n), n, m)
 
 
-@kernel(f"{DOMAIN}::Eigh", needs=_needs)
+@kernel(f"{DOMAIN}::Eigh", needs=workspace_needs)
 def eigh(cx: KernelContext) -> None:
     """Write a call of ``syevd`` for each matrix; a triangle with non-finite elements gives NaN."""
     source, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
@@ -209,7 +207,7 @@ def eigh(cx: KernelContext) -> None:
         to_column_major(cx, scratch, vectors, n, n)
 
 
-@kernel(f"{DOMAIN}::SVD", needs=_needs)
+@kernel(f"{DOMAIN}::SVD", needs=workspace_needs)
 def svd(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` for each matrix; a matrix with non-finite elements gives NaN."""
     (rows, columns), full = cx.shape(0)[-2:], bool(cx.int("full_matrices"))
@@ -225,7 +223,7 @@ def svd(cx: KernelContext) -> None:
         to_column_major(cx, vt, results[2], columns, right)
 
 
-@kernel(f"{DOMAIN}::SingularValues", needs=_needs)
+@kernel(f"{DOMAIN}::SingularValues", needs=workspace_needs)
 def singular_values(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` without vectors for each matrix."""
     rows, columns = cx.shape(0)[-2:]
@@ -266,35 +264,3 @@ WORK_OF: Mapping[str, Count] = {
     '"S"': WORK["SVD"],
     '"A"': WORK["SVD"],
 }
-
-
-@kernel(f"{DOMAIN}::Eig", needs=_needs)
-def eig(cx: KernelContext) -> None:
-    """Write a call of ``geev`` for each matrix, scaled; a non-finite matrix gives NaN."""
-    source, body, order = cx.input(0), cx.body, cx.shape(0)[-1]
-    scratch, size = cx.scratch(source.type), order * order
-    values = [_at(cx.output(i).name, order) for i in range(2)]
-    vectors = [_at(cx.output(i).name, size) for i in range(2, 6)]
-    left, right, work = (f"{scratch} + {i * size}" for i in range(1, 4))
-    work_size = (4 + BLOCK) * order
-    with body.loop("b", _batch(cx)):
-        body.line("int info = 0;")
-        with body.block(f"if (!{finite(cx, _at(source.name, size), size)})"):
-            fill_nan(cx, [*((v, order) for v in values), *((v, size) for v in vectors)])
-            body.line("continue;")
-        to_column_major(cx, _at(source.name, size), scratch, order, order)
-        declare_shift(cx, scratch, size)
-        emit_scaling(cx, scratch, size, "-shift")
-        arguments = (left, order, right, order, work, work_size)
-        call(cx, "geev", '"V"', '"V"', order, scratch, order, *values, *arguments)
-        cx.fail_if("info != 0")
-        for each in values:
-            emit_scaling(cx, each, order, "shift")
-        body.line(f"const {source.type.name} *const imaginary = {values[1]};")
-        for real, (re, im) in ((left, vectors[:2]), (right, vectors[2:])):
-            with body.loops(("j", "i"), (order, order)):
-                body.line("const ptrdiff_t first = imaginary[j] < 0 ? j - 1 : j;")
-                body.line(f"const {source.type.name} *const v = {real} + first * {order};")
-                body.line(f"({re})[i * {order} + j] = v[i];")
-                imaginary = f"imaginary[j] < 0 ? -v[{order} + i] : v[{order} + i]"
-                body.line(f"({im})[i * {order} + j] = imaginary[j] == 0 ? 0 : {imaginary};")
