@@ -44,6 +44,20 @@ def test_cholesky_and_a_matrix_that_has_none(agrees, lower: int, dtype: str) -> 
     assert np.isnan(factor[1, 0]).sum() == 15
 
 
+@pytest.mark.parametrize("order", [48, pytest.param(57, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lower", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_matrices_are_factored_by_blocks(agrees, lower: int, dtype: str, order: int) -> None:
+    """Of one triangle: the other one is not read. The second matrix has no factor."""
+    root = matrices((3, order, order), dtype)
+    a = root @ root.swapaxes(-1, -2) / order + np.eye(order, dtype=dtype)
+    a[1, 40, 40] = -1
+    a[2][np.triu_indices(order, 1) if lower else np.tril_indices(order, -1)] = np.nan
+    (factor,) = agrees("Cholesky", a, lower=lower)
+    assert np.isnan(factor[1]).sum() == order * (order + 1) // 2
+    assert np.isfinite(factor[2]).all()
+
+
 FLAGS = ("left_side", "lower", "transpose_a", "unit_diagonal")
 
 

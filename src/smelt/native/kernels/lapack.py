@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from smelt.native.kernels import systems_by_halves
+from smelt.native.kernels import cholesky_by_blocks, systems_by_halves
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack_calls import (
@@ -90,19 +90,22 @@ def _at(pointer: str, count: int) -> str:
     return f"{pointer} + b * {count}"
 
 
-@kernel(f"{DOMAIN}::Cholesky")
+@kernel(f"{DOMAIN}::Cholesky", needs=cholesky_by_blocks.needs)
 def cholesky(cx: KernelContext) -> None:
-    """Write a call of ``potrf``, on rows as columns, for each matrix; NaN if it fails."""
+    """Write the factor of each matrix by blocks or ``potrf``; NaN if it has none."""
     source, output, body, order = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
-    lower = bool(cx.int("lower"))
+    lower, by_blocks = bool(cx.int("lower")), order >= cholesky_by_blocks.FEWEST
     with body.loop("b", _batch(cx)):
-        body.line("int info = 0;")
         body.line(f"{source.type.name} *out = {_at(output.name, order * order)};")
-        body.line(
-            f"memcpy(out, {_at(source.name, order * order)}, {order * order * source.type.size});"
-        )
-        call(cx, "potrf", '"U"' if lower else '"L"', order, "out", order)
-        with body.loops(("i", "j"), (order, order)):
+        matrix = _at(source.name, order * order)
+        if by_blocks:
+            body.line(f"const int info = {cholesky_by_blocks.emit(cx, matrix, 'out', order)};")
+        else:
+            body.line("int info = 0;")
+            body.line(f"memcpy(out, {matrix}, {order * order * source.type.size});")
+            call(cx, "potrf", '"U"' if lower else '"L"', order, "out", order)
+        rows = f"(info ? {order} : 0)" if by_blocks else order
+        with body.loop("i", rows), body.loop("j", order):
             inside = "j <= i" if lower else "j >= i"
             element = f"out[i * {order} + j]"
             body.line(f"{element} = {inside} ? (info ? NAN : {element}) : 0;")
