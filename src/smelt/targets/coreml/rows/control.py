@@ -3,45 +3,22 @@ rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.constants import tensor_of
-from smelt.mlpackage.program import Block, Element, Named, TensorType
+from smelt.mlpackage.program import Block, Element
+from smelt.targets.coreml.blocks import (
+    block_results,
+    named_inputs,
+    refuse_changed,
+    renamed,
+    stacked,
+    write_body,
+)
 from smelt.targets.coreml.call import Call
-from smelt.targets.coreml.emission import write_node
-from smelt.targets.coreml.facts import Scope
+from smelt.targets.coreml.collected_results import counted_loop, is_unrolled
 from smelt.targets.coreml.registry import writes
 from smelt.targets.coreml.writer import Refused, Val
-
-MOST_ROUNDS = 128
-"""A loop of more iterations is not unrolled."""
-
-
-def write_body(c: Call, graph: ir.Graph, inputs: Sequence[Val]) -> list[Val]:
-    """Write the nodes of an inner graph with its inputs bound, and return its outputs."""
-    outer = c.facts.scope
-    c.facts.scope = Scope(outer=outer)
-    try:
-        for value, given in zip(graph.inputs, inputs, strict=True):
-            c.facts.scope.add(value, given)
-        for node in graph:
-            if len(node.outputs) != 1 or tensor_of(node.outputs[0]) is None:
-                write_node(c.facts, node)
-        return [c.read(value, c.element(value)) for value in graph.outputs]
-    finally:
-        c.facts.scope = outer
-
-
-def block_results(c: Call, outputs: Sequence[Val]) -> list[str]:
-    """Return names for the outputs of a block, each of a value that the block itself writes."""
-    names = []
-    for value in outputs:
-        same = c.w.op("identity", value.element, value.dims, x=value)
-        names.append(same.name)
-    return names
 
 
 def _scalar(c: Call, value: Val) -> Val:
@@ -69,15 +46,30 @@ def branch(c: Call) -> None:
 
 @writes("Loop")
 def loop(c: Call) -> None:
-    """Unroll a loop whose number of iterations is constant, else write while_loop."""
+    """Unroll a loop whose number of iterations is constant and small, else write while_loop."""
     graph = c.node.attributes["body"].as_graph()
     count = c.ints(0)
     start = c.array(1)
     starts = not c.has(1) or (start is not None and bool(start.reshape(-1)[0]))
-    if count is not None and starts and _never_stops(c, graph) and 0 < count[0] <= MOST_ROUNDS:
+    if count is None or not starts or not _never_stops(c, graph) or count[0] <= 0:
+        _while(c, graph)
+    elif is_unrolled(graph, count[0], (2, 1)):
         _unroll_loop(c, graph, count[0])
     else:
-        _while(c, graph)
+        _count_rounds(c, graph, count[0])
+
+
+def _count_rounds(c: Call, graph: ir.Graph, count: int) -> None:
+    """Write while_loop of ``count`` rounds, which collects a result of each."""
+    carried = _initial(c, 2)
+
+    def round_of(number: Val, states: list[Val]) -> list[Val]:
+        """Write a round, whose condition is True."""
+        inputs = [number, c.w.constant(np.bool_(True)), *states]
+        return write_body(c, graph, inputs)[1:]
+
+    results = graph.outputs[1 + len(carried) :]
+    c.done(*counted_loop(c, count, carried, results, round_of, [0] * len(results)))
 
 
 def _never_stops(c: Call, graph: ir.Graph) -> bool:
@@ -113,31 +105,6 @@ def _unroll_loop(c: Call, graph: ir.Graph, count: int) -> None:
     c.done(*carried, *(stacked(c, each, 0) for each in zip(*rows, strict=True)))
 
 
-def stacked(c: Call, values: Sequence[Val], axis: int) -> Val:
-    """Return values of one shape as one with a new dim at ``axis``."""
-    if len({value.dims for value in values}) > 1:
-        raise Refused("its rounds give results of different shapes")
-    parts = [c.expand(value, [axis]) for value in values]
-    if len(parts) == 1:
-        return parts[0]
-    dims = list(parts[0].dims)
-    dims[axis] = len(parts)
-    kind = parts[0].element
-    return c.w.op("concat", kind, tuple(dims), values=parts, axis=axis, interleave=False)
-
-
-def renamed(c: Call, values: Sequence[Val], label: str) -> list[Val]:
-    """Return values with new names, the inputs of a block."""
-    return [Val(c.w.new_name(label), each.element, each.dims) for each in values]
-
-
-def refuse_changed(before: Sequence[Val], after: Sequence[Val]) -> None:
-    """Raise Refused if a carried value changes its shape or element type."""
-    for old, new in zip(before, after, strict=True):
-        if old.dims != new.dims or old.element != new.element:
-            raise Refused("a carried value changes its shape or type")
-
-
 def _while(c: Call, graph: ir.Graph) -> None:
     """Write while_loop over a counter, the condition and the loop-carried values.
 
@@ -169,8 +136,3 @@ def _while(c: Call, graph: ir.Graph) -> None:
     label = c.node.outputs[0].name or "loop"
     finals = c.w.ops("while_loop", kinds, name=label, blocks=blocks, loop_vars=variables)
     c.done(*finals[2:])
-
-
-def named_inputs(values: Sequence[Val]) -> list[Named]:
-    """Return values as the inputs of a block."""
-    return [Named(each.name, TensorType(each.element, each.dims)) for each in values]
