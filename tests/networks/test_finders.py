@@ -48,6 +48,7 @@ OWN = {
     "a step with three operands": [(0, 1, 2), (0, 1)],
     "a step with one operand": [(0,), (0, 1), (2,), (0, 1), (0, 1)],
     "an object of opt_einsum": opt_einsum.RandomGreedy(max_repeats=4),
+    "an object that fails for a limit": opt_einsum.DynamicProgramming(),
     "a function without a limit": three_arguments,
 }
 

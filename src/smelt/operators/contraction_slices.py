@@ -17,7 +17,7 @@ from math import prod
 from smelt.errors import UsageError
 from smelt.ir.same_shape import Dim
 from smelt.operators.contraction import Equation, counts_of
-from smelt.operators.contraction_finders import tree_from_path
+from smelt.operators.contraction_finders import is_of, tree_from_path
 from smelt.operators.contraction_paths import (
     FoundPath,
     Optimize,
@@ -60,7 +60,8 @@ def slices_of(
     try:
         found = found_path(equation, sizes, optimize, limit)
     except UsageError:
-        if limit is None or not isinstance(optimize, str):
+        # Finders of opt_einsum, such as DynamicProgramming, may fail for the limit alone.
+        if limit is None or not (isinstance(optimize, str) or is_of(optimize, "opt_einsum")):
             raise
     if found is not None:
         _check_sizes_known(found.sliced, sizes)
