@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ from smelt.runtime.jit.build import warn_once
 
 if TYPE_CHECKING:
     from smelt.decoding.compiled import Models
+    from smelt.decoding.save import Facts, PartialFolder
+
+NOT_KEPT = "compiled decoders are not kept: {}"
 
 
 class Forms:
@@ -44,6 +48,7 @@ class Forms:
         self._sources = Sources(model, first, given, weights, threads or 1)
         self._began = time.time()
         self._folder: Path | None = None
+        self._partial: PartialFolder | None = None
         self._compiled: dict[int, Programs] = {}
         self._rooms: dict[int, int | None] = {}
         self._loaded = self._found(threads)
@@ -94,12 +99,33 @@ class Forms:
                     fix=f"{AGAIN} --context {2 * self._loaded.context}",
                 )
             self._loaded = None
-        if batch not in self._compiled:
-            self._compiled[batch] = self._models.programs(batch)
-        programs = self._compiled[batch]
-        if takes is not None:
-            takes(programs)
+        with self._into_file(batch):
+            if batch not in self._compiled:
+                self._compiled[batch] = self._models.programs(batch)
+            programs = self._compiled[batch]
+            if takes is not None:
+                takes(programs)
         return programs
+
+    @contextlib.contextmanager
+    def _into_file(self, batch: int) -> Iterator[None]:
+        """Pack weights into a file inside of the block, if the programs will be kept."""
+        from smelt.decoding.save import PartialFolder
+        from smelt.ir.tensors.lazy_concat import concatenated_once
+        from smelt.native.packed_once import weights_in
+
+        if batch != 1 or not (self._folder or self._sources.has_paths):
+            yield
+            return
+        parent = folder_of("new").parent if self._folder is None else self._folder.parent
+        if self._partial is None:
+            try:
+                self._partial = PartialFolder(parent)
+            except OSError as error:
+                warn_once(NOT_KEPT.format(error))
+        file = None if self._partial is None else self._partial.weights
+        with concatenated_once(), weights_in(file):
+            yield
 
     def room(self, batch: int) -> int | None:
         """Return the most tokens that the decoder has room for, None for any number."""
@@ -109,7 +135,8 @@ class Forms:
             from smelt.decoding.room import room_of
 
             step, given = self.programs(batch).step, self._sources.given
-            self._rooms[batch] = room_of(step, batch, given, may_run=self.first is None)
+            with self._into_file(batch):
+                self._rooms[batch] = room_of(step, batch, given, may_run=self.first is None)
         return self._rooms[batch]
 
     def save_to(self, folder: Path) -> None:
@@ -126,40 +153,35 @@ class Forms:
         self._loaded, self._folder = None, folder
 
     def keep(self, context: int) -> None:
-        """Write the programs of one sequence to a folder and load them from there.
+        """Write the programs of one sequence, compiled for ``context`` tokens, and load them.
 
-        They were compiled for ``context`` tokens.
-
-        The folder is that of ``save_to``, else one in the cache if the models are from files. The
-        memory in which the weights were packed is then free. Raises UsageError E807 if ``save_to``
-        was called and NumPy runs a part of the programs.
+        They go to the folder of ``save_to``, else to one in the cache if the models are from files.
+        Raises UsageError E807 if ``save_to`` was called and NumPy runs a part of the programs.
         """
-        if self._loaded is not None or 1 not in self._compiled:
+        partial, self._partial = self._partial, None
+        if self._loaded is not None or partial is None:
             return
-        if self._folder is not None:
-            if not self._write(self._folder, context):
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            if not partial.write(folder, self._compiled[1], self._facts(context)):
                 why = "NumPy runs a part of it, which cannot be stored"
-                raise refused(self._folder, why, fix="run the model itself", verb="written")
-            self._loaded, self._folder = read_decoder(self._folder, self._sources.given, None), None
+                raise refused(folder, why, fix="run the model itself", verb="written")
+            self._loaded = read_decoder(folder, self._sources.given)
             del self._compiled[1]
             return
         key = self._sources.new_key(self._models.files, self._began)
-        if key is None:
-            return
         try:
-            if self._write(folder_of(key), context):
+            if key and partial.write(folder_of(key), self._compiled[1], self._facts(context)):
                 drop_old(key)
                 self._loaded = kept_decoder(key, self._sources.given)
+                if self._loaded is not None:
+                    del self._compiled[1]
         except OSError as error:
-            warn_once(f"compiled decoders are not kept: {error}")
-        if self._loaded is not None:
-            del self._compiled[1]
+            warn_once(NOT_KEPT.format(error))
 
-    def _write(self, folder: Path, context: int) -> bool:
-        """Write the compiled programs of one sequence; False if they cannot be stored."""
-        from smelt.decoding.save import Facts, write_decoder
+    def _facts(self, context: int) -> Facts:
+        """Return what is stored with the programs."""
+        from smelt.decoding.save import Facts
 
-        sources = self._sources
-        given, threads = list(sources.given), sources.threads
-        facts = Facts(self.step, self.first, self.room(1), context, given, threads)
-        return write_decoder(folder, self._compiled[1], facts)
+        given, threads = list(self._sources.given), self._sources.threads
+        return Facts(self.step, self.first, self.room(1), context, given, threads)

@@ -6,10 +6,10 @@ import contextlib
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from smelt.decoding.compiled import ArtifactCall
 from smelt.decoding.network import Network
 from smelt.decoding.program import Programs
 from smelt.decoding.saved import DOCUMENT, WEIGHTS, document_bytes, machine
+from smelt.native.packed_once import WeightFile
 from smelt.runtime.file_digest import remember
 from smelt.runtime.jit.cache import PARTIAL, Cache
+from smelt.targets.host.stored import TakenProgram
 
 ALIGNMENT = 64
 """Weights begin at a cache line."""
@@ -36,58 +38,55 @@ class Facts:
     threads: int
 
 
-def write_decoder(folder: Path, programs: Programs, facts: Facts) -> bool:
-    """Write ``programs`` to ``folder``, in place of what is there; False if they cannot be stored.
+class PartialFolder:
+    """A new folder below ``parent``, whose file ``weights`` gets weights while they are packed.
 
-    They cannot if NumPy runs a part of them. The folder appears with all its files. Raises OSError
-    if it cannot be written.
+    ``write`` gives it another name; otherwise it is deleted with this object.
     """
-    calls = {"step": programs.step.call}
-    if programs.prompt is not programs.step:
-        calls["prompt"] = programs.prompt.call
-    taken = {
-        name: call.taken() if isinstance(call, ArtifactCall) else None
-        for name, call in calls.items()
-    }
-    stored = {name: each for name, each in taken.items() if each is not None}
-    libraries = {name: Cache().find(each.key) for name, each in stored.items()}
-    if len(stored) < len(calls) or None in libraries.values():
-        return False
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _partial_folder(folder) as partial, _partial_folder(folder) as old:
-        digests = {}
+
+    def __init__(self, parent: Path) -> None:
+        """Make the folder and the file; raises OSError."""
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._own = _folder_below(parent)
+        self.weights = WeightFile(Path(self._own.name) / WEIGHTS)
+
+    def write(self, folder: Path, programs: Programs, facts: Facts) -> bool:
+        """Write ``programs`` to ``folder``, in place of what is there; False if they cannot be
+        stored, because NumPy runs a part of them.
+
+        ``folder`` appears with all its files. Raises OSError if it cannot be written.
+        """
+        calls = {"step": programs.step.call}
+        if programs.prompt is not programs.step:
+            calls["prompt"] = programs.prompt.call
+        taken = {
+            name: call.taken() if isinstance(call, ArtifactCall) else None
+            for name, call in calls.items()
+        }
+        stored = {name: each for name, each in taken.items() if each is not None}
+        libraries = {name: Cache().find(each.key) for name, each in stored.items()}
+        if len(stored) < len(calls) or None in libraries.values():
+            return False
+        made, digests = Path(self._own.name), {}
         for name, path in libraries.items():
             assert path is not None
-            digests[f"{name}.so"] = _copy(path, partial / f"{name}.so")
-        weights = _Weights()
-        with (partial / WEIGHTS).open("wb") as file:
-            entries = {
-                name: {
-                    "library": f"{name}.so",
-                    "call": each.program.to_json(),
-                    "weights": [weights.add(file, array) for array in each.weights],
-                }
-                for name, each in stored.items()
-            }
-        digests[WEIGHTS] = weights.digest.hexdigest()
-        document = _document(facts, digests, entries)
-        (partial / DOCUMENT).write_bytes(document_bytes(document))
+            digests[f"{name}.so"] = _copy(path, made / f"{name}.so")
+        entries = {name: _entry(name, each, self.weights) for name, each in stored.items()}
+        self.weights.close()
+        digests[WEIGHTS] = self.weights.digest.hexdigest()
+        (made / DOCUMENT).write_bytes(document_bytes(_document(facts, digests, entries)))
         for name, digest in digests.items():
-            remember(partial / name, digest)
-        with contextlib.suppress(FileNotFoundError):
-            folder.rename(old / "decoder")
-        partial.rename(folder)
-    return True
+            remember(made / name, digest)
+        with _folder_below(folder.parent) as old:
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(Path(old) / "decoder")
+            made.rename(folder)
+        return True
 
 
-@contextlib.contextmanager
-def _partial_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder beside ``folder``, which is deleted in the end unless it was renamed."""
-    made = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder.parent))
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+def _folder_below(parent: Path) -> tempfile.TemporaryDirectory[str]:
+    """Return a new folder in ``parent``, which is deleted with the returned object."""
+    return tempfile.TemporaryDirectory(prefix=PARTIAL, dir=parent, ignore_cleanup_errors=True)
 
 
 def _copy(source: Path, to: Path) -> str:
@@ -113,24 +112,12 @@ def _document(
     }
 
 
-class _Weights:
-    """The arrays that were written to a file so far, equal ones once."""
-
-    def __init__(self) -> None:
-        self.digest = hashlib.sha256()
-        self._end = 0
-        self._starts: dict[bytes, int] = {}
-
-    def add(self, file: BinaryIO, array: np.ndarray) -> tuple[int, int]:
-        """Write the bytes of ``array`` unless they are there; return where they start, and how many
-        they are."""
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        key = hashlib.sha256(data).digest()
-        if key not in self._starts:
-            padding = bytes(-self._end % ALIGNMENT)
-            for part in (padding, data):
-                file.write(part)
-                self.digest.update(part)
-            self._starts[key] = self._end + len(padding)
-            self._end = self._starts[key] + len(data)
-        return self._starts[key], len(data)
+def _entry(name: str, taken: TakenProgram, file: WeightFile) -> dict[str, Any]:
+    """Return the entry of a program; its weights are written to ``file`` unless they are there."""
+    places = []
+    for array in taken.weights:
+        start = file.places.get(array.ctypes.data)
+        if start is None:
+            start = file.write(np.ascontiguousarray(array), ALIGNMENT)
+        places.append((start, array.nbytes))
+    return {"library": f"{name}.so", "call": taken.program.to_json(), "weights": places}

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.ir.tensors.lazy_concat import LazyConcat
+from smelt.ir.tensors.lazy_concat import LazyConcat, concatenated_once
 
 
 def test_it_holds_what_the_parts_hold() -> None:
@@ -34,3 +34,13 @@ def test_equal_parts_have_equal_samples_and_others_mostly_not() -> None:
 def test_a_sample_holds_as_many_elements_of_each_part(count: int, elements: int) -> None:
     parts = [ir.Tensor(np.arange(8, dtype=np.int32).reshape(2, 4)) for _ in range(2)]
     assert len(LazyConcat(parts).sample(count)) == elements * 4
+
+
+def test_readers_share_it_inside_of_a_block():
+    parts = [ir.tensor(np.full((2, width), width, np.float32)) for width in (1, 3)]
+    lazy = LazyConcat(parts)
+    assert lazy.numpy() is not lazy.numpy()
+    with concatenated_once():
+        first, again = lazy.numpy(), lazy.numpy()
+    assert np.shares_memory(first, again)
+    np.testing.assert_array_equal(first, np.concatenate([part.numpy() for part in parts], axis=1))

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, ResourceLimit
 from smelt.frontends.onnx.embedded import Data, Embedded
 from smelt.ir import scope
+from smelt.ir.tensors.mapped_pages import ReadOnlyMap
 
 HAD_EXTERNAL_DATA = "smelt.weights_beside"
 """In the ``meta`` of a main graph: its weights came as external data."""
@@ -25,7 +26,7 @@ WEIGHT_FILES = "smelt.weight_files"
 """In the ``meta`` of a main graph: the paths of the files with its external data."""
 
 
-class MappedFile(mmap.mmap):
+class MappedFile(ReadOnlyMap):
     """The bytes of a file; ``path`` is where it was when it was mapped."""
 
     path: Path

@@ -21,6 +21,7 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 
 from smelt.ir.tensors.chunks import array_chunks
+from smelt.ir.tensors.mapped_pages import ReadOnlyMap
 
 SPILLED = 1 << 20
 """Size in bytes from which a constant may be moved to a file."""
@@ -116,7 +117,7 @@ def _folder() -> Path | None:
     return None if chosen else lasting
 
 
-class _Segment(mmap.mmap):
+class _Segment(ReadOnlyMap):
     """A mapped file without a name; arrays over it keep it open."""
 
     used: int

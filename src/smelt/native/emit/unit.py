@@ -17,6 +17,7 @@ from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext, as_bytes
 from smelt.native.kernels.support import keep_support
 from smelt.native.memory import needs_of
+from smelt.native.packed_once import digest_in_file, in_file
 from smelt.native.repeated import is_repeated, without_repeats
 from smelt.native.sharing import part_function, parts_of
 from smelt.native.types import C_TYPES, CType, from_bytes, typed_pointer
@@ -276,11 +277,13 @@ class Unit:
     def _constant(self, array: np.ndarray, type_: CType, note: str) -> str:
         """Return the C pointer to a constant. A constant that is new is added to ``weights``."""
         contiguous = array if is_repeated(array) else np.ascontiguousarray(array)
-        key = (type_.name, digest(array))
+        key = (type_.name, digest_in_file(array) or digest(array))
         if key not in self.weights:
             number = len(self.weights)
             symbol = f"{self.prefix}_weight_{number}"
             offset = next(reversed(self.weights.values())).end if self.weights else 0
+            if not is_repeated(contiguous):
+                contiguous = in_file(contiguous, key[1])
             self.weights[key] = Weight(symbol, type_, contiguous, comment(note), offset, number)
         weight = self.weights[key]
         if self.constants == "table":

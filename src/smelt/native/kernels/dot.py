@@ -222,7 +222,10 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
     lhs, output = cx.input(0), cx.output()
     sizes = [axis.size for axis in layout.batch]
     is_packed = _is_packed(cx, layout)
-    right = cx.constant(pack(_matrix(cx, layout), m.size), cx.type(1)) if is_packed else ""
+    right = ""
+    if is_packed:
+        matrix = _matrix(cx, layout)
+        right = cx.constant(matrix if cx.is_trial else pack(matrix, m.size), cx.type(1))
     has_many_panels = lowest(n.size) >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
     shared_dim = "columns" if has_many_panels else "rows"
     widest_dim = cx.body.widest(sizes)

@@ -21,6 +21,7 @@ from smelt.native.kernels.reduction_loop import PAIRED, STRIDED, fetching
 from smelt.native.kernels.register_blocks import MORE_SUMS, WIDE, by_registers, even_blocks, machine
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TRANSPOSE_4X4
 from smelt.native.kernels.vector_micro_kernel import MicroKernel
+from smelt.native.packed_once import aligned_empty, is_shared, packed_once
 from smelt.program.run_sizes import Size, highest, lowest, same
 
 ROWS = 6
@@ -70,8 +71,8 @@ def vectors_for(rows: int) -> int:
 
 
 def panel_for(rows: int) -> int:
-    """Return the columns of a packed panel."""
-    return PANEL * 2 if highest(rows) <= 3 else PANEL
+    """Return the columns of a packed panel: more for few rows, which need more sums at a time."""
+    return PANEL * 2 if highest(rows) <= 3 or is_shared() else PANEL
 
 
 def panel_workspace(m: int, n: int, k: int, stride: int) -> int:
@@ -84,13 +85,24 @@ def panel_workspace(m: int, n: int, k: int, stride: int) -> int:
 def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
     """Return ``[k, n]`` as panels ``[k][columns]``, the last one padded, with room for a vector."""
     panel = panel_for(rows)
-    packed = []
-    for first in range(0, matrix.shape[1], panel):
+    return packed_once(matrix, ("panels", panel), lambda: _packed(matrix, panel))
+
+
+def _packed(matrix: np.ndarray, panel: int) -> np.ndarray:
+    """Return ``matrix`` as new panels of ``panel`` columns."""
+    depth, count = matrix.shape
+    padded = -(-count // NARROW) * NARROW
+    packed = aligned_empty(padded * depth + MOST_VECTORS * MOST_LANES, np.float32)
+    end = 0
+    for first in range(0, count, panel):
         columns = matrix[:, first : first + panel]
-        width = -(-columns.shape[1] // NARROW) * NARROW
-        packed.append(np.pad(columns, ((0, 0), (0, width - columns.shape[1]))).reshape(-1))
-    packed.append(np.zeros(MOST_VECTORS * MOST_LANES, np.float32))
-    return np.concatenate(packed)
+        width = min(panel, padded - first)
+        rows = packed[end : end + depth * width].reshape(depth, width)
+        rows[:, : columns.shape[1]] = columns
+        rows[:, columns.shape[1] :] = 0
+        end += depth * width
+    packed[end:] = 0
+    return packed
 
 
 def emit_packed(cx: KernelContext, p: Matrices) -> None:

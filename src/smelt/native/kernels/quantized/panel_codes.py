@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 
 from smelt.native.kernels.quantized.weight_blocks import Blocks
+from smelt.native.packed_once import aligned_empty, packed_once
 
 PANEL = 16
 """The columns of a panel."""
-
-LINE = 64
-"""The bytes of a cache line, at which the first code stands."""
-
-_Key = tuple[int, tuple[int, ...], tuple[int, ...], Blocks, int]
-_made: dict[_Key, tuple[weakref.ref[np.ndarray], np.ndarray]] = {}
-"""Panels that are in use, and the array that each was made of, by the address and strides of that
-array and by what ``panel_codes`` gets. The same bytes may be blocks of 4-bit or of 8-bit codes.
-
-As long as panels are in use, that array stays, so that no other array gets its address."""
 
 
 def panel_codes(codes: np.ndarray, blocks: Blocks, width: int) -> np.ndarray:
@@ -28,22 +17,15 @@ def panel_codes(codes: np.ndarray, blocks: Blocks, width: int) -> np.ndarray:
     The order is panel, block, word, column, and the bytes of a word. Columns are padded to a
     multiple of ``width``. Programs with the same codes get the same array.
     """
-    key = (codes.ctypes.data, codes.shape, codes.strides, blocks, width)
-    known = _made.get(key)
-    panels = None if known is None else known[0]()
-    if panels is None:
-        panels = _panels(codes.reshape(blocks.columns, -1), blocks, width)
-        _made[key] = weakref.ref(panels, lambda _: _made.pop(key, None)), codes
-    return panels
+    rows = codes.reshape(blocks.columns, -1)
+    return packed_once(codes, (blocks, width), lambda: _panels(rows, blocks, width))
 
 
 def _panels(rows: np.ndarray, blocks: Blocks, width: int) -> np.ndarray:
     """Return new panels of ``rows``, the packed codes of each column."""
     columns = -(-blocks.columns // width) * width
     words = blocks.row * blocks.bits // 32
-    memory = np.empty(columns * words * 4 + LINE, np.uint8)
-    first = -memory.ctypes.data % LINE
-    made = memory[first : first + columns * words * 4].view("<u4").reshape(-1, words, PANEL)
+    made = aligned_empty(columns * words, np.uint32).view("<u4").reshape(-1, words, PANEL)
     for number in range(len(made)):
         few = np.ascontiguousarray(rows[number * PANEL : (number + 1) * PANEL]).view("<u4")
         made[number, :, : len(few)] = few.T
