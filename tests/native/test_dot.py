@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from c_library import Library, assert_same, compile_text, ops, random_inputs
 
-from smelt.native.kernels.vector_dot import panel_for, panel_workspace, vectors_for
+from smelt.native.kernels.float_panels import panel_for
+from smelt.native.kernels.vector_dot import panel_workspace, vectors_for
 
 TILES = {1: (8, 64), 2: (4, 64), 3: (4, 64), 4: (2, 32), 64: (2, 32)}
 """Vectors of a micro-kernel and columns of a packed panel, by rows of the left side."""

@@ -8,7 +8,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from smelt.native.kernels.vector_dot import PANEL, pack
+from smelt.native.kernels.float_panels import PANEL, pack
 from smelt.native.packed_once import (
     SMALLEST,
     WeightFile,

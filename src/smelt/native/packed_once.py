@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from smelt.ir.tensors.mapped_pages import ReadOnlyMap, forget_pages, map_under
+from smelt.native.repeated import is_repeated
 
 LINE = 64
 """The bytes of a cache line, at which packed weights begin."""
@@ -125,8 +126,7 @@ _file: ContextVar[WeightFile | None] = ContextVar("smelt.weight_file", default=N
 def weights_in(file: WeightFile | None) -> Iterator[None]:
     """Put weights that are packed inside of the block into ``file``, unless it is None.
 
-    Products of few rows and of many then read weights in the same order, so that their programs
-    share them.
+    Products of one row and of many then read weights in the same order, so that they share them.
     """
     token = _file.set(file)
     try:
@@ -149,6 +149,7 @@ def digest_in_file(array: np.ndarray) -> bytes | None:
 
 
 def in_file(array: np.ndarray, digest: bytes) -> np.ndarray:
-    """Return ``array`` mapped from the file of this block, itself without one."""
+    """Return ``array`` mapped from the file of this block; itself without one, or if it repeats
+    elements."""
     file = _file.get()
-    return array if file is None else file.add_once(array, digest)
+    return array if file is None or is_repeated(array) else file.add_once(array, digest)

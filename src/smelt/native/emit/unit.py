@@ -279,12 +279,10 @@ class Unit:
         contiguous = array if is_repeated(array) else np.ascontiguousarray(array)
         key = (type_.name, digest_in_file(array) or digest(array))
         if key not in self.weights:
-            number = len(self.weights)
-            symbol = f"{self.prefix}_weight_{number}"
+            number, symbol = len(self.weights), f"{self.prefix}_weight_{len(self.weights)}"
             offset = next(reversed(self.weights.values())).end if self.weights else 0
-            if not is_repeated(contiguous):
-                contiguous = in_file(contiguous, key[1])
-            self.weights[key] = Weight(symbol, type_, contiguous, comment(note), offset, number)
+            stored = in_file(contiguous, key[1])
+            self.weights[key] = Weight(symbol, type_, stored, comment(note), offset, number)
         weight = self.weights[key]
         if self.constants == "table":
             return f"(const {type_.name} *)weights[{weight.number}]"

@@ -16,9 +16,8 @@ import numpy as np
 from smelt.native.kernels import algebra, log_sum_exp_dot, vector_dot
 from smelt.native.kernels.dot_epilogue import dot_epilogue, side_operand_strides
 from smelt.native.kernels.dot_layout import Layout, at, layout_of_instance
-from smelt.native.kernels.epilogue import (
-    overwritable,
-)
+from smelt.native.kernels.epilogue import overwritable
+from smelt.native.kernels.float_panels import pack, panel_for
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import row_major
@@ -29,7 +28,7 @@ from smelt.native.kernels.portable_micro_kernel import (
     emit_columns,
     padded,
 )
-from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
+from smelt.native.kernels.vector_dot import Matrices, panel_workspace
 from smelt.program.run_sizes import Size, highest, lowest, same, surely_below
 from smelt.program.storage import Needs
 
@@ -222,11 +221,10 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
     lhs, output = cx.input(0), cx.output()
     sizes = [axis.size for axis in layout.batch]
     is_packed = _is_packed(cx, layout)
-    right = ""
-    if is_packed:
-        matrix = _matrix(cx, layout)
-        right = cx.constant(matrix if cx.is_trial else pack(matrix, m.size), cx.type(1))
-    has_many_panels = lowest(n.size) >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
+    matrix = _matrix(cx, layout) if is_packed else None
+    packed = matrix if matrix is None or cx.is_trial else pack(matrix, m.size)
+    right = "" if packed is None else cx.constant(packed, cx.type(1))
+    has_many_panels = lowest(n.size) >= 2 * panel_for(m.size) * cx.body.parts
     shared_dim = "columns" if has_many_panels else "rows"
     widest_dim = cx.body.widest(sizes)
     shards_batch = widest_dim is not None and is_even(sizes[widest_dim], cx.body.parts)

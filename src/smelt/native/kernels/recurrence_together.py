@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.native.kernels.epilogue import Epilogue, SideOperand
+from smelt.native.kernels.float_panels import pack
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.recurrent_cells import (
@@ -18,7 +19,7 @@ from smelt.native.kernels.recurrent_cells import (
     rnn_cell,
 )
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
+from smelt.native.kernels.vector_dot import Matrices, emit_packed
 
 FLAT = 4 * MOST_LANES
 """The fewest units of one sample that fill vectors well enough."""

@@ -12,16 +12,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
-
 from smelt.native.emit.writer import Writer
 from smelt.native.kernels.epilogue import Epilogue
+from smelt.native.kernels.float_panels import MOST_VECTORS, NARROW, PANEL, panel_for
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import PAIRED, STRIDED, fetching
 from smelt.native.kernels.register_blocks import MORE_SUMS, WIDE, by_registers, even_blocks, machine
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TRANSPOSE_4X4
 from smelt.native.kernels.vector_micro_kernel import MicroKernel
-from smelt.native.packed_once import aligned_empty, is_shared, packed_once
 from smelt.program.run_sizes import Size, highest, lowest, same
 
 ROWS = 6
@@ -30,10 +28,6 @@ WIDE_ROWS = MORE_SUMS // 2
 
 RUN_ROWS = (6, 3, 1)
 """The rows of micro-kernels for a run-time number of rows."""
-MOST_VECTORS = 8
-PANEL = 2 * MOST_LANES
-NARROW = MOST_LANES
-"""The multiple that the last panel of a constant is padded to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,39 +64,11 @@ def vectors_for(rows: int) -> int:
     return MOST_VECTORS if same(rows, 1) else few
 
 
-def panel_for(rows: int) -> int:
-    """Return the columns of a packed panel: more for few rows, which need more sums at a time."""
-    return PANEL * 2 if highest(rows) <= 3 or is_shared() else PANEL
-
-
 def panel_workspace(m: int, n: int, k: int, stride: int) -> int:
     """Return the floats of scratch space for a right side that is not constant."""
     reads_in_place = same(stride, 1) and lowest(n) >= PANEL
     uses_panels_often = lowest(m) >= COPIED_ROWS and lowest(n) > NEAR_COLUMNS
     return 0 if reads_in_place and not uses_panels_often else 4 * PANEL * max(highest(k), 1)
-
-
-def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
-    """Return ``[k, n]`` as panels ``[k][columns]``, the last one padded, with room for a vector."""
-    panel = panel_for(rows)
-    return packed_once(matrix, ("panels", panel), lambda: _packed(matrix, panel))
-
-
-def _packed(matrix: np.ndarray, panel: int) -> np.ndarray:
-    """Return ``matrix`` as new panels of ``panel`` columns."""
-    depth, count = matrix.shape
-    padded = -(-count // NARROW) * NARROW
-    packed = aligned_empty(padded * depth + MOST_VECTORS * MOST_LANES, np.float32)
-    end = 0
-    for first in range(0, count, panel):
-        columns = matrix[:, first : first + panel]
-        width = min(panel, padded - first)
-        rows = packed[end : end + depth * width].reshape(depth, width)
-        rows[:, : columns.shape[1]] = columns
-        rows[:, columns.shape[1] :] = 0
-        end += depth * width
-    packed[end:] = 0
-    return packed
 
 
 def emit_packed(cx: KernelContext, p: Matrices) -> None:

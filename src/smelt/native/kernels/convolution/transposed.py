@@ -15,17 +15,17 @@ import numpy as np
 from smelt.native.kernels.convolution.parts import epilogue_by_filter
 from smelt.native.kernels.convolution.window import Window, window_of
 from smelt.native.kernels.epilogue import Epilogue, emit_stores
+from smelt.native.kernels.float_panels import pack
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import STRIDED, packed_rows
 from smelt.native.kernels.register_blocks import EqualBlocks, even_blocks
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
+from smelt.native.kernels.vector_dot import Matrices, emit_packed
 from smelt.native.kernels.vector_micro_kernel import MicroKernel
 
-ROWS, VECTORS = 6, 2
-FEWEST_TERMS = 4
-"""The fewest channels for which the product pays despite its memory traffic."""
+ROWS, VECTORS, FEWEST_TERMS = 6, 2, 4
+"""FEWEST_TERMS: the fewest channels for which the product pays despite its memory traffic."""
 
 MOST_COLUMNS = 64
 """The most kernel columns; each is a loop in the code."""
