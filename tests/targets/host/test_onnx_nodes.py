@@ -30,6 +30,9 @@ OTHERWISE = frozenset(
 """Cases in which ONNX Runtime and PyTorch differ from ONNX's reference: corners of a Resize whose
 scales leave a fraction of a size are aligned to the whole size."""
 
+REFUSED_BY_A_RUN = "E670"
+"""The code of a run that a requirement of the model refuses, such as a Dropout that must not draw."""
+
 
 @cache
 def cases() -> tuple[Case, ...]:
@@ -85,8 +88,14 @@ def outcome(case: Case, compile_host) -> str:
         except SmeltError as error:
             codes.append(error.code)
             continue
-        for inputs, outputs in data:
-            check(artifact, inputs, outputs)
+        try:
+            for inputs, outputs in data:
+                check(artifact, inputs, outputs)
+        except SmeltError as error:
+            if error.code != REFUSED_BY_A_RUN:
+                raise
+            codes.append(error.code)
+            continue
         return "passed"
     return codes[-1]
 
@@ -107,7 +116,7 @@ def test_node_cases() -> None:
             failures[case.name] = str(error)
     assert not failures
     refused = set(outcomes.values()) - {"passed"}
-    assert refused <= {"E201", "E202", "E402", "E411"}
+    assert refused <= {"E201", "E202", "E402", "E411", REFUSED_BY_A_RUN}
     assert sum(value == "passed" for value in outcomes.values()) >= LEAST_PASSED
 
 
