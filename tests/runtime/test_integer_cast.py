@@ -77,7 +77,9 @@ def test_folding_gives_what_the_runtime_gives(source: ir.DataType, target: ir.Da
     [expected] = open_runner(cast(source, target), "onnxruntime")()
     model = cast(source, target)
     const_elimination.run(PassContext.of(model, evaluator(model)))
-    assert not [node.op_type for node in model.graph if node.op_type == "Cast"]
+    holds_codes = source.bitwidth == 4 and target == ir.DataType.INT32
+    casts = [node.op_type for node in model.graph if node.op_type == "Cast"]
+    assert bool(casts) == holds_codes, "codes of compressed weights alone stay as they are"
     folded = Constants().get(model.graph.outputs[0], limit=None)
     if folded is None:
         [folded] = open_runner(model, "onnxruntime")()
