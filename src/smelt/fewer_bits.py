@@ -108,6 +108,8 @@ def quantize(
     _check_choices(choices)
     _check_data(activations, method, has_data=has_data)
     _check_effect(weights, ranges, method, gain, per_tensor=per_tensor, has_data=has_data)
+    if quant_format == "qoperator" and weights in FOUR_BITS:
+        raise _no_effect("--format qoperator", f"{weights} weights are products of floats")
     if activation_bits == 16:
         _check_effect_of_16_bits(activations, weights, ranges, gain, quant_format)
         gain = "bytes"
@@ -216,9 +218,14 @@ def _check_effect(
     elif not has_data and ranges != "minmax":
         why = "ranges are measured only on calibration data"
     if why:
-        raise UsageError(
-            "E679",
-            f"{option} has no effect",
-            why=why,
-            fix="leave it out, or quantize to int8 with --calibrate data.npz",
-        )
+        raise _no_effect(option, why)
+
+
+def _no_effect(option: str, why: str) -> UsageError:
+    """Return E679 for an option that does nothing with the others."""
+    return UsageError(
+        "E679",
+        f"{option} has no effect",
+        why=why,
+        fix="leave it out, or quantize to int8 with --calibrate data.npz",
+    )

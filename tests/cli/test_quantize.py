@@ -91,6 +91,7 @@ def test_refuses(smelt: Any, folder: Path, code: str, arguments: list[str]) -> N
         (("--gain", "cycles", "--option", "cpu=z80"), "cpu=z80 are not known"),
         (("--option", "cpu=cortex-m4"), "has no effect"),
         (("--gain", "cycles", "--option", "cpu=cortex-m4", "--weights", "int4"), "has no effect"),
+        (("--format", "qoperator", "--weights", "nf4"), "--format qoperator has no effect"),
         (("--option", "arena=64"), "--option arena has no effect"),
     ],
 )

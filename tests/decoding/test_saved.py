@@ -193,6 +193,15 @@ def test_other_files_stay(counts, tmp_path):
     assert (tmp_path / "folder" / "mine.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("place", ["file", "file/folder"])
+def test_a_folder_that_cannot_be_written_is_told(counts, tmp_path, place):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(smelt.SmeltError, match=f"{place}' cannot be written") as caught:
+        smelt.Decoder(counts).save(tmp_path / place)
+    assert caught.value.code == "E807"
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_a_saved_decoder_is_written_over_and_not_saved_again(counts, tmp_path):
     folder = tmp_path / "folder"
     for _ in range(2):

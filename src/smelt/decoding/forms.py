@@ -122,6 +122,8 @@ class Forms:
             try:
                 self._partial = PartialFolder(parent)
             except OSError as error:
+                if self._folder is not None:
+                    raise _unwritten(self._folder, error) from error
                 warn_once(NOT_KEPT.format(error))
         file = None if self._partial is None else self._partial.weights
         with concatenated_once(), weights_in(file):
@@ -142,14 +144,18 @@ class Forms:
     def save_to(self, folder: Path) -> None:
         """Let ``keep`` write the programs to ``folder``.
 
-        Raises UsageError E807 if it holds other files, or if the programs come from a folder.
+        Raises UsageError E807 if it holds other files or cannot be written, or if the programs come
+        from a folder.
         """
         if self.is_final:
             why = "it comes from such a folder"
             raise refused(folder, why, fix="copy that folder", verb="written")
-        if folder.exists() and not is_saved(folder) and any(folder.iterdir()):
-            why = "the folder holds other files"
-            raise refused(folder, why, fix="name a new folder", verb="written")
+        try:
+            if folder.exists() and not is_saved(folder) and any(folder.iterdir()):
+                why = "the folder holds other files"
+                raise refused(folder, why, fix="name a new folder", verb="written")
+        except OSError as error:  # a file is there, or the folder cannot be read
+            raise _unwritten(folder, error) from error
         self._loaded, self._folder = None, folder
 
     def keep(self, context: int) -> None:
@@ -163,7 +169,11 @@ class Forms:
             return
         folder, self._folder = self._folder, None
         if folder is not None:
-            if not partial.write(folder, self._compiled[1], self._facts(context)):
+            try:
+                is_written = partial.write(folder, self._compiled[1], self._facts(context))
+            except OSError as error:
+                raise _unwritten(folder, error) from error
+            if not is_written:
                 why = "NumPy runs a part of it, which cannot be stored"
                 raise refused(folder, why, fix="run the model itself", verb="written")
             self._loaded = read_decoder(folder, self._sources.given)
@@ -185,3 +195,9 @@ class Forms:
 
         given, threads = list(self._sources.given), self._sources.threads
         return Facts(self.step, self.first, self.room(1), context, given, threads)
+
+
+def _unwritten(folder: Path, error: OSError) -> UsageError:
+    """Return E807 for a folder that the system does not let this process write."""
+    why = f"{error.strerror or error}: {error.filename or folder}"
+    return refused(folder, why, fix="name a new folder that can be written", verb="written")
