@@ -116,6 +116,63 @@ def test_of_one_piece(taken: Cut, piece: str, then: Cut) -> None:
     )
 
 
+WHOLE = {
+    "two parts": ("float[N,5]", [(1, 0, 2, 1), (1, 2, 5, 1)]),
+    "ends from behind": ("float[N,5]", [(1, 0, -2, 1), (1, -2, LAST, 1)]),
+    "three parts": ("float[N,5]", [(1, FIRST, 1, 1), (1, 1, 2, 1), (1, 2, 99, 1)]),
+    "an open axis": ("float[N,5]", [(0, 0, 7, 1), (0, 7, 9, 1), (0, 9, LAST, 1)]),
+    "an open axis to 2**31 - 1": ("float[N,5]", [(0, 0, 7, 1), (0, 7, 2**31 - 1, 1)]),
+}
+
+
+def joined(parts: list[Cut], last: str = "") -> str:
+    """Return the text of the Concat of Slices of ``x``, and of ``last``."""
+    texts = [cut(f"p{number}", "x", part) for number, part in enumerate(parts)]
+    names = [f"p{number}" for number in range(len(parts))]
+    names += [last] if last else []
+    return "".join(texts) + f"y = Concat<axis={parts[0][0]}>({', '.join(names)})"
+
+
+@pytest.mark.parametrize(("shape", "parts"), WHOLE.values(), ids=WHOLE)
+def test_all_rows_in_their_order_are_the_tensor(shape: str, parts: list[Cut]) -> None:
+    source, result = "h = Exp(x) " + joined(parts).replace("Slice(x,", "Slice(h,"), "y = Exp(x)"
+    head = f"g ({shape} x) => ({shape} y) {{{{ {{}} }}}}"
+    check_rewrite(merge_consecutive_slices, head.format(source), head.format(result))
+
+
+NOT_WHOLE = {
+    "a gap": ("float[N,5]", joined([(1, 0, 2, 1), (1, 3, 5, 1)])),
+    "rows twice": ("float[N,5]", joined([(1, 0, 3, 1), (1, 2, 5, 1)])),
+    "another order": ("float[N,5]", joined([(1, 2, 5, 1), (1, 0, 2, 1)])),
+    "not the first row": ("float[N,5]", joined([(1, 1, 2, 1), (1, 2, 5, 1)])),
+    "not the last row": ("float[N,5]", joined([(1, 0, 2, 1), (1, 2, 4, 1)])),
+    "backward": ("float[N,5]", joined([(1, 4, 1, -1), (1, 1, FIRST, -1)])),
+    "every other row": ("float[N,5]", joined([(1, 0, 4, 2), (1, 4, 5, 1)])),
+    "an open axis to a number": ("float[N,5]", joined([(0, 0, 2, 1), (0, 2, 9, 1)])),
+    "an open axis from behind": ("float[N,5]", joined([(0, 0, -1, 1), (0, -1, LAST, 1)])),
+    "another axis": (
+        "float[4,4]",
+        joined([(1, 0, 2, 1), (1, 2, 4, 1)]).replace("axis=1", "axis=0"),
+    ),
+    "a second axis is cut": (
+        "float[N,5]",
+        cut("p", "x", (0, 0, 1, 1), (1, 0, 2, 1))
+        + cut("q", "x", (0, 0, 1, 1), (1, 2, 5, 1))
+        + "y = Concat<axis=1>(p, q)",
+    ),
+    "another tensor": (
+        "float[N,5]",
+        "h = Neg(x) " + cut("q", "h", (1, 2, 5, 1)) + joined([(1, 0, 2, 1)], "q"),
+    ),
+    "something more": ("float[N,5]", joined([(1, 0, 2, 1), (1, 2, 5, 1)], "x")),
+}
+
+
+@pytest.mark.parametrize(("shape", "body"), NOT_WHOLE.values(), ids=NOT_WHOLE)
+def test_other_joined_rows_stay(shape: str, body: str) -> None:
+    check_unchanged(merge_consecutive_slices, graph(body, shape, "float[K,L]"))
+
+
 KEPT = {
     "an unknown size, from the end": cut("h", "x", (0, -4, LAST, 1)) + cut("y", "h", (0, 1, 2, 1)),
     "an unknown size, by steps": cut("h", "x", (0, 0, LAST, 2)) + cut("y", "h", (0, 1, 2, 1)),
