@@ -93,6 +93,12 @@ def test_settings_files_set_the_options_of_groups():
     assert {"compile.fast-math", "bisect.pipeline", "run.static", "optimize.keep-opset"} <= keys
 
 
+def test_each_variable_ends_with_the_name_of_its_option():
+    for option in all_options(COMMANDS, options):
+        own = option.name.upper().replace("-", "_")
+        assert all(variable.endswith(f"_{own}") for variable in option.variables)
+
+
 TANH = HEADER + ("g (float[B,4] x) => (float[B,4] y) <float c = {3}> { d = Div(x, c) y = Tanh(d) }")
 
 
