@@ -6,8 +6,11 @@ import gc
 import hashlib
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+import smelt
+from smelt.ir import text
 from smelt.native.kernels.float_panels import PANEL, pack
 from smelt.native.packed_once import (
     SMALLEST,
@@ -30,6 +33,32 @@ def test_the_same_memory_is_packed_once_while_it_is_in_use():
     gc.collect()
     packed_once(LARGE, "a", lambda: made.append(1) or LARGE + 1)
     assert len(made) == 2
+
+
+def test_numbers_that_were_written_since_are_packed_again():
+    weight = LARGE.copy()
+    first = packed_once(weight, "a", lambda: weight + 1)
+    weight *= 2
+    again = packed_once(weight, "a", lambda: weight + 1)
+    np.testing.assert_array_equal(first, LARGE + 1)
+    np.testing.assert_array_equal(again, LARGE * 2 + 1)
+
+
+def test_a_model_compiled_again_has_the_weights_of_now():
+    weight = np.ones((64, 128), np.float32)
+    x = np.ones((8, 64), np.float32)
+    artifacts, results = [], []
+    for factor in (1, 3):
+        weight[:] = factor
+        model = text.parse(
+            "g (float[8,64] x, float[64,128] w) => (float[8,128] y) { y = MatMul(x, w) }"
+        )
+        value = model.graph.inputs.pop()
+        value.const_value = ir.Tensor(weight, name="w")
+        model.graph.register_initializer(value)
+        artifacts.append(smelt.compile(model, target="host", engine="native"))
+        results.append(float(artifacts[-1](x)[0].max()))
+    assert results == [64, 192]
 
 
 def test_large_arrays_are_mapped_from_the_file(tmp_path):

@@ -24,31 +24,41 @@ LINE = 64
 SMALLEST = 1 << 16
 """Arrays of fewer bytes stay in memory."""
 
-_Key = tuple[int, tuple[int, ...], tuple[int, ...], Hashable]
-_made: dict[_Key, tuple[weakref.ref[np.ndarray], np.ndarray]] = {}
-"""What ``packed_once`` returned and is in use, with the array that it was made of: as long as it
-is in use, that array stays, so that no other array gets its address."""
+_Key = tuple[int | bytes, str, tuple[int, ...], tuple[int, ...], Hashable]
+_made: dict[_Key, tuple[weakref.ref[np.ndarray], np.ndarray | None]] = {}
+"""What ``packed_once`` returned and is in use, with the mapped array that it was made of, if any. As
+long as it is in use, that array stays, so that no other array gets its address."""
 
 
 def packed_once(source: np.ndarray, how: Hashable, make: Callable[[], np.ndarray]) -> np.ndarray:
     """Return ``make()``, an array made of ``source``; ``how`` tells what is made of it.
 
-    Calls with the same memory and the same ``how`` return the same array while it is in use. Into
-    the file of ``weights_in``, equal arrays made of computed sources are written once.
+    Calls with equal sources and the same ``how`` return the same array while it is in use. A source
+    in a mapped file is known by its address. One in memory is known by its bytes, since its owner
+    may write to it between two calls. Into the file of ``weights_in``, equal arrays made of sources
+    in memory are written once.
     """
-    key = (source.ctypes.data, source.shape, source.strides, how)
-    known = _made.get(key)
-    made = None if known is None else known[0]()
-    if made is None:
+    is_mapped, file = map_under(source) is not None, _file.get()
+    if file is not None and not is_mapped:
         made = make()
-        file = _file.get()
-        if file is not None and map_under(source) is None:
-            return file.add_once(made, hashlib.sha256(made.data).digest())
-        if file is not None:
-            made = file.add(made)
-            forget_pages(source)
-        _made[key] = weakref.ref(made, lambda _: _made.pop(key, None)), source
+        return file.add_once(made, hashlib.sha256(made.data).digest())
+    identity = source.ctypes.data if is_mapped else _digest(source)
+    key = (identity, source.dtype.str, source.shape, source.strides, how)
+    known = _made.get(key)
+    shared = None if known is None else known[0]()
+    if shared is not None:
+        return shared
+    made = make()
+    if file is not None:
+        made = file.add(made)
+        forget_pages(source)
+    _made[key] = weakref.ref(made, lambda _: _made.pop(key, None)), source if is_mapped else None
     return made
+
+
+def _digest(array: np.ndarray) -> bytes:
+    """Return the SHA-256 of the elements of ``array`` in C order."""
+    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).digest()
 
 
 def aligned_empty(size: int, dtype: type[np.generic]) -> np.ndarray:
