@@ -190,7 +190,7 @@ def _by_jax(case: Case) -> Call:
 def checked(
     calls: dict[str, Call], arrays: Sequence[np.ndarray], name: str
 ) -> tuple[dict[str, Call], dict[str, float]]:
-    """Return the calls to time, and the microseconds of those that are too slow for more calls.
+    """Return the calls to time, and the microseconds of those too slow to be called again.
 
     Calls that cannot contract the network are left out; all others must agree with opt_einsum's.
     """

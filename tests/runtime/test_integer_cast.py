@@ -79,7 +79,7 @@ def test_folding_gives_what_the_runtime_gives(source: ir.DataType, target: ir.Da
     const_elimination.run(PassContext.of(model, evaluator(model)))
     holds_codes = source.bitwidth == 4 and target == ir.DataType.INT32
     casts = [node.op_type for node in model.graph if node.op_type == "Cast"]
-    assert bool(casts) == holds_codes, "codes of compressed weights alone stay as they are"
+    assert bool(casts) == holds_codes, "only 4-bit codes cast to int32 are not folded"
     folded = Constants().get(model.graph.outputs[0], limit=None)
     if folded is None:
         [folded] = open_runner(model, "onnxruntime")()

@@ -48,7 +48,7 @@ Folder = Annotated[
         "-o",
         "--output",
         metavar="FOLDER",
-        help="Write the compiled decoder to this folder; it runs on CPUs of this model.",
+        help="Write the compiled decoder to this folder; it runs on machines with the same CPU.",
     ),
 ]
 Context = Annotated[
@@ -159,7 +159,7 @@ def generate(
 
 
 def _show(prompt: int, generated: list[int], new: Iterator[int], as_json: bool) -> None:
-    """Print ``generated`` and the tokens of ``new``, each as it is known, and their rate."""
+    """Print ``generated``, then each token of ``new`` when it is known, then tokens a second."""
     begin = time.perf_counter()
     if not as_json:
         print(generated[0], end="", flush=True)
@@ -183,7 +183,7 @@ def _prompt(ids: str | None) -> np.ndarray | list[int]:
     if ids is None:
         raise UsageError(
             "E803",
-            "there is no prompt",
+            "no prompt is given",
             why="--ids gives its tokens",
             fix="for instance: --ids 464,2068,7586",
         )

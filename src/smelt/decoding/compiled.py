@@ -60,7 +60,7 @@ class ArtifactCall:
         return True
 
     def taken(self) -> TakenProgram | None:
-        """Return the compiled program in a form that can be stored; None if there is none."""
+        """Return the compiled program in a form to store; None if NumPy runs the model."""
         if self._compiled is None:
             return None
         call = self._calls[0] if self._calls else self._compiled.open_caller

@@ -59,7 +59,7 @@ class Forms:
             self.first = None if self._models.first is None else self._models.first.network
 
     def _found(self, threads: int | None) -> SavedDecoder | None:
-        """Return the decoder in the folder that was given, or in the cache; None if there is none.
+        """Return the compiled decoder of the given folder or of the cache; None if neither has one.
 
         Raises UsageError E807 for a folder that cannot be run with the arguments.
         """

@@ -26,7 +26,7 @@ def prompts_of(ids: Ids) -> tuple[list[Array], bool]:
     except ValueError:
         rows = []
     if not rows or not all(row.ndim == 1 and row.size for row in rows):
-        raise bad_prompt("there is no prompt", "a prompt has one token or more")
+        raise bad_prompt("the prompt has no tokens", "a prompt has at least one token")
     for row in rows:
         if row.dtype.kind not in "iu":
             raise bad_prompt(f"the prompt has {row.dtype}", "tokens are integers")

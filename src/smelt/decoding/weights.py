@@ -158,7 +158,7 @@ def _is_weight(name: str, value: ir.Value) -> bool:
 def _difference(name: str, value: ir.Value, tensor: ir.TensorProtocol) -> str | None:
     """Return how a weight and its tensor differ in shape or in type; None if they do not.
 
-    Floats of another type are no difference, because they are cast.
+    Two float types do not count as different: the tensor is cast to the type of the weight.
     """
     dims = [] if value.shape is None else list(value.shape.dims)
     given = list(tensor.shape.numpy())

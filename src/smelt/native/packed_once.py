@@ -26,7 +26,7 @@ SMALLEST = 1 << 16
 
 _Key = tuple[int | bytes, str, tuple[int, ...], tuple[int, ...], Hashable]
 _made: dict[_Key, tuple[weakref.ref[np.ndarray], np.ndarray | None]] = {}
-"""What ``packed_once`` returned and is in use, with the mapped array that it was made of, if any. As
+"""What ``packed_once`` returned and is in use, with the mapped array it was made of, if any. As
 long as it is in use, that array stays, so that no other array gets its address."""
 
 

@@ -49,8 +49,8 @@ def remember(path: Path, digest: str) -> None:
 def _note(status: os.stat_result) -> str:
     """Return the name of the note on a file; it changes when the file is written or replaced.
 
-    Nobody can set the time of the last change of a file's status, so that a copy with old times
-    differs, too.
+    No program can set the ctime of a file. So a file that was replaced by one with the same size
+    and mtime has another note.
     """
     times = (status.st_mtime_ns, status.st_ctime_ns)
     identity = (status.st_dev, status.st_ino, status.st_size, *times)

@@ -162,7 +162,7 @@ CONTROL = {
         "y, r = Loop(n, t, x) <body = b (int64 j, bool d, uint32[3,4] s) => (bool e, uint32[3,4] o, uint32[3,4] q)"
         " { e = Identity(d) o = Mul(s, z) q = Add(o, s) }>",
     ),
-    "a state that is returned as it is": (
+    "a state that the body returns unchanged": (
         "int64 n = {2}, bool t = {1}",
         "y, r = Loop(n, t, x) <body = b (int64 j, bool d, uint32[3,4] s) => (bool e, uint32[3,4] s, uint32[3,4] q)"
         " { e = Identity(d) q = BitwiseXor(z, s) }>",

@@ -33,7 +33,7 @@ def test_a_term_with_one_unknown_name_gives_its_size(pairs, expected):
         (((5, 4), (12,)), ([5, 2], [(20, 4)])),
         (((0, 4), (3,)), ([0, 0], [(0, 4)])),
         (((5, 3), (12,)), None),  # 3 is not 4
-        (((5, 4), (13,)), None),  # M is no whole number
+        (((5, 4), (13,)), None),  # M would be 2.5
         (((5, 4), (4,)), None),  # M is below 0
         (((9, 4), (14,)), None),  # N is above its bound
         (((5, 4),), None),

@@ -52,5 +52,6 @@ def complex_matrices(cx: KernelContext) -> None:
 
 
 def _in_pairs(strides: Sequence[int]) -> tuple[int, ...]:
-    """Return strides that count pairs; those that only a run knows stay as they are."""
+    """Return ``strides``, which count floats, in pairs of floats. A stride that depends on sizes of
+    the run is returned unchanged."""
     return tuple(step // 2 if isinstance(step, int) else step for step in strides)

@@ -24,7 +24,7 @@ LEAST_SCALE = float(np.finfo(np.float32).tiny)
 
 @dataclass(frozen=True)
 class Grid:
-    """The numbers that codes stand for before they are multiplied by a scale.
+    """The 16 numbers of a 4-bit type: a code stands for one of them times the scale of its block.
 
     ``dtype`` is the type of the codes, ``largest`` the number to which a block's peak is scaled.
     ``codes`` returns the nearest codes, as floats, and ``numbers`` what codes stand for. ``parts``

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.same_shape import static_shape
 from smelt.operators.onnxruntime.four_bits import NF4
 
 
@@ -29,9 +30,10 @@ def nf4_rows(
     ``stored`` is [rows, length / 2], ``scales`` [rows, length / block]. Only the bytes of the rows
     that are read are unpacked. ``high_first``: the first code of a byte has its upper bits.
     """
+    shape = static_shape(stored)
     assert indices.shape is not None
-    assert stored.shape is not None
-    length = int(stored.shape[1]) * 2  # type: ignore[arg-type]
+    assert shape is not None
+    length = 2 * shape[1]
     leading_dims = [0] * len(indices.shape)
     gathered, factors = (b.op("Gather", each, indices, axis=0) for each in (stored, scales))
     integers = b.op("Cast", gathered, to=int(ir.DataType.INT32))

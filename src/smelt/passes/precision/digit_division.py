@@ -56,7 +56,8 @@ def _parts(math: Arithmetic, digit: Digit, width: int) -> Sequence[ir.Value]:
 def _by_bits(math: Arithmetic, x: Word, y: Word) -> tuple[Word, Word]:
     """Divide bit by bit from the highest: subtract the divisor from the remainder where it fits.
 
-    A remainder that is moved up may have one more bit than a word; the divisor then fits, too.
+    The shifted remainder may have one bit more than a word. It then exceeds the divisor, so the
+    divisor is subtracted in that case, too.
     """
     quotient: list[Digit] = []
     rest = tuple(math.zero(a) for a in math.add(x, y))

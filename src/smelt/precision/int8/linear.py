@@ -107,7 +107,7 @@ def weight_codes(
 def weight_blocks(weight: np.ndarray, axis: int, block: int, grid: Grid = INT4) -> Codes:
     """Return 4-bit codes of a matrix, with a scale for ``block`` elements along ``axis``.
 
-    The scale of a block is that with the least squared error among those that ``grid`` tries.
+    ``grid`` tries several scales for each block and takes the one with the least squared error.
     """
     moved = np.moveaxis(weight, axis, -1).astype(np.float32)
     rows, length = moved.shape

@@ -127,8 +127,11 @@ class _Writer:
         bias, added = Coded.read_by(node, 2), optional_input(node, 2)
         if bias is not None:
             sums, added = b.op("Add", sums, bias.codes), None
-        factor = self.constants.get(x.scale, None) * self.constants.get(weight.scale, None)  # type: ignore[operator]
-        scale = b.constant(np.asarray(factor, np.float32), name=b.free_name("product_scale"))
+        scales = [self.constants.get(each.scale, None) for each in (x, weight)]
+        assert scales[0] is not None
+        assert scales[1] is not None
+        factor = np.asarray(scales[0] * scales[1], np.float32)
+        scale = b.constant(factor, name=b.free_name("product_scale"))
         result = b.op("Mul", b.cast(sums, ir.DataType.FLOAT), scale)
         result = result if added is None else b.op("Add", result, added)
         if end is None:
@@ -146,9 +149,10 @@ class _Writer:
         replace_value(self.model, end.codes, made)
 
     def quantized_end(self, value: ir.Value) -> Coded | None:
-        """Return the codes made of ``value``, or of its Relu or Clip if clipping codes computes it.
+        """Return the codes that QuantizeLinear makes of ``value`` or of the Relu or Clip behind it.
 
-        That is the case if the least and the greatest code stand for its bounds, or for less.
+        A Relu or Clip is skipped if the least and the greatest code stand for numbers within its
+        bounds: rounding to codes then clips as it does.
         """
         end = Coded.made_of(value)
         readers = list(value.uses())

@@ -141,7 +141,7 @@ def _switch_weight(
 ) -> None:
     """Put a switch between ``node`` and its weight, or behind a Gather that reads weight rows.
 
-    A bias with a mean gets a switch, too.
+    If ``means`` has an entry for the product, a second switch chooses its corrected bias.
     """
     weight = weight_of(node, writer.constants)
     assert isinstance(weight, Weight)
@@ -168,8 +168,10 @@ def _switch_weight(
         bias = node.inputs[2]
         if corrected is not None and bias is not None:
             constant = writer.constant(corrected, f"{bias.name}_corrected")
-            on = lambda b: b.op("Identity", constant)  # noqa: E731
-            node.replace_input_with(2, switch(writer.before(node), "bias", name, bias, on))
+            chosen = switch(
+                *(writer.before(node), "bias", name, bias), lambda b: b.op("Identity", constant)
+            )
+            node.replace_input_with(2, chosen)
     chosen = switch(
         writer.before(node),
         "weight",

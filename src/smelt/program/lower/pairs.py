@@ -46,9 +46,9 @@ def real_dot(
 ) -> tuple[int, DotDims]:
     """Return the matrices of ``rhs``, and the dims of the real product of ``lhs`` with them.
 
-    ``dims`` do not count the parts; ``signs`` are those of ``signs_of_rows``. The matrices have
-    their dims in the order of a matrix product: batch, contracting in the order of ``lhs``, rows of
-    the matrices, free, columns.
+    ``dims`` number the dims without the last one, of real and imaginary parts. ``signs`` is what
+    ``signs_of_rows`` returns. The dims of the matrices are in the order of a matrix product: batch,
+    contracting in the order of ``lhs``, rows of the matrices, free, columns.
     """
     pairs = sorted(zip(dims.lhs_contracting, dims.rhs_contracting, strict=True))
     shape, batch = cx.shape(rhs), len(dims.lhs_batch)

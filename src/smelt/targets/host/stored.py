@@ -39,7 +39,7 @@ def taken_program(
 ) -> TakenProgram | None:
     """Return the ``compiled`` program of ``model`` in a form that can be stored.
 
-    None if it has none because NumPy runs the model, or if a size is no polynomial of others.
+    None if NumPy runs the model, or if a size of the interface is not a polynomial of others.
     """
     bounds: RunBounds = {}
     if isinstance(compiled, LibraryCall):

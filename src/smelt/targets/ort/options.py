@@ -22,8 +22,8 @@ class Options:
     table. ``keep``: comma-separated choices that stay as written, or ``all``. ``weights``:
     ``int4``, ``int8`` or ``nf4``, the type of products' weights, with one scale for each ``block``
     of elements, a power of 2 from 16 on; ``symmetric``: without zero points. ``inline_limit``: if
-    all weights have more bytes, those of at least 64 KiB go to ``NAME.onnx.data``, which the
-    runtime memory-maps: a BERT session opens in half the time of copying them from a protobuf.
+    the weights together have more bytes than this, each of at least 64 KiB goes to
+    ``NAME.onnx.data``, which the runtime memory-maps: a BERT session then opens in half the time.
     """
 
     name: str = "model"

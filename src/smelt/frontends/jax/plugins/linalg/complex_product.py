@@ -127,7 +127,8 @@ def _pairs(cx: Lowering, operand: _Operand) -> tuple[ir.Value, bool]:
 
 
 def _source(part: ir.Value, number: int) -> ir.Value | None:
-    """Return the pairs of which ``part`` has the element ``number``; None if it has none."""
+    """Return the tensor of pairs from which ``part`` takes element ``number`` of each pair; None if
+    ``part`` is not such a Slice."""
     squeeze = part.producer()
     cut = _input(squeeze).producer() if _is(squeeze, "Squeeze") else None
     if part.shape is None or not _is(squeeze, "Squeeze") or not _is(cut, "Slice"):
