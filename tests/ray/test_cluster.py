@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import secrets
 import socket
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -16,6 +17,7 @@ pytest.importorskip("ray._version", reason="needs ray: pip install 'smelt-compil
 from small_models import MODEL
 from typer.testing import CliRunner
 
+import smelt
 from smelt.batch import plan, run
 from smelt.cli.main import app
 from smelt.errors import UsageError
@@ -126,6 +128,24 @@ def test_ray_data_maps_batches(cluster, models, options):
     weights = np.arange(1, 17, dtype=np.float32).reshape(4, 4)
     for index, row in enumerate(rows):
         np.testing.assert_allclose(found[index], row @ weights, rtol=1e-6)
+
+
+def test_a_decoder_in_each_actor(cluster):
+    import ray.data
+
+    model = Path(__file__).parents[1] / "merging" / "models" / "gpt2_decoder_with_past.onnx"
+    prompts = [[3, 1, 4], [1, 5], [9], [2, 6, 5, 3]]
+    data = ray.data.from_items([{"id": i, "ids": ids} for i, ids in enumerate(prompts)])
+    mapped = data.map_batches(
+        Predictor,
+        fn_constructor_args=(str(model),),
+        fn_constructor_kwargs={"generate": {"max_new_tokens": 4}, "keep": ["id"]},
+        concurrency=2,
+        batch_size=2,
+        batch_format="numpy",
+    )
+    found = {row["id"]: list(row["tokens"]) for row in mapped.take_all()}
+    assert found == {i: smelt.generate(model, ids, 4).tolist() for i, ids in enumerate(prompts)}
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -152,3 +153,41 @@ def test_errors_travel_between_processes():
 def test_a_model_that_is_missing_is_told_by_the_worker(tmp_path):
     with pytest.raises(SmeltError, match="none"):
         Predictor(tmp_path / "none.onnx")({"x": ROWS})
+
+
+GPT2 = Path(__file__).parents[1] / "merging" / "models" / "gpt2_decoder_with_past.onnx"
+
+
+@pytest.mark.parametrize("source", ["path", "decoder", "model in memory"])
+def test_a_decoder_generates_tokens_for_each_row(source):
+    prompts = np.empty(3, object)
+    prompts[:] = [np.array([3, 1, 4]), np.array([1, 5]), np.array([9, 2, 6])]
+    model = smelt.load(GPT2) if source == "model in memory" else GPT2
+    decoder = GPT2 if source == "path" else smelt.Decoder(model)
+    predict = Predictor(
+        decoder, generate={"max_new_tokens": 4}, columns={"ids": "prompt"}, keep=["n"]
+    )
+    predict = pickle.loads(pickle.dumps(predict))
+    result = predict({"prompt": prompts, "n": np.arange(3)})
+    assert list(result) == ["n", "tokens"]
+    assert [row.tolist() for row in result["tokens"]] == [
+        smelt.generate(GPT2, each, 4).tolist() for each in prompts
+    ]
+    nothing = predict({"prompt": np.empty(0, object), "n": np.arange(0)})
+    assert nothing["tokens"].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("options", "batch", "code"),
+    [
+        ({"generate": {}, "target": "host"}, {}, "E697"),
+        ({"generate": {}, "columns": {"x": "ids"}}, {"ids": [[1]]}, "E697"),
+        ({"generate": {}}, {"prompt": [[1]]}, "E697"),
+        ({"generate": {"heat": 2}}, {"ids": [[1]]}, "E802"),
+        ({"generate": {}}, {"ids": [[99]]}, "E803"),
+    ],
+)
+def test_wrong_options_and_prompts_of_a_decoder_are_refused(options, batch, code):
+    with pytest.raises(UsageError) as refused:
+        Predictor(GPT2, **options)(batch)
+    assert refused.value.code == code

@@ -11,6 +11,7 @@ import typer
 from smelt.cli.arguments import STANDARD, bounded_dims
 from smelt.cli.command import CompiledDims, Target, Verify, command, note, print_json
 from smelt.cli.comparing import check_result
+from smelt.cli.decoding import Decoding
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.half_types import HalfTypes
 from smelt.cli.input_values import Samples, check_samples, read_samples
@@ -109,6 +110,7 @@ def compile_(
     rewriting: Rewriting,
     half_types: HalfTypes,
     weights: Weights,
+    decoding: Decoding,
     limit: Within,
     tuning: Tuning,
     watching: Watching,
@@ -124,6 +126,10 @@ def compile_(
 
     half = half_types.keyword(native=rewriting.keep_bf16)
     check_samples(samples, verify, measures=bool(half or limit.within))
+    if decoding.is_given():
+        artifact = decoding.compiled(source, target, target_options_of(option), weights)
+        decoding.tell(artifact, _saved(artifact, output), watching.as_json)
+        return
     _check_fallback(fallback, strict)
     target_options = {**target_options_of(option), **weights.stored()}
     if watching.dry_run:

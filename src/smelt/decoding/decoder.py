@@ -13,6 +13,7 @@ from smelt.decoding.program import PROMPT_TOKENS, Programs
 from smelt.decoding.prompts import PADDING, Ids, bad_prompt, padded, prompts_of
 from smelt.decoding.room import refuse_small_cache
 from smelt.decoding.sampling import Sampler, sampling_of
+from smelt.decoding.sources import Sources
 from smelt.decoding.state import Array, State
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class Decoder:
         self._constants = {name: np.asarray(value) for name, value in (inputs or {}).items()}
         self._forms = Forms(model, first, self._constants, weights, threads)
         self.notes = self._forms.step.notes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arguments; models in memory become bytes."""
+        return _decoder_of, (self._forms.sources.portable(),)
 
     def generate(
         self,
@@ -204,6 +209,17 @@ class Decoder:
         if self._forms.step.ports.caches:
             return step.run(new, state, self._constants)
         return step.run(seen, State(state.capacity, state.mask), self._constants)
+
+
+def _decoder_of(sources: Sources) -> Decoder:
+    """Return a decoder with the arguments ``sources``."""
+    return Decoder(
+        sources.model,
+        sources.first,
+        inputs=sources.given,
+        weights=sources.weights,
+        threads=sources.threads,
+    )
 
 
 def generate(

@@ -28,7 +28,7 @@ class Forms:
     """The programs of a decoder by number of sequences.
 
     ``is_final``: they come from a folder, so that others cannot be compiled. ``step`` and ``first``
-    describe the models.
+    describe the models, ``sources`` are the arguments.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Forms:
         ``Models`` raises.
         """
         self.is_final = is_saved(model)
-        self._sources = Sources(model, first, given, weights, threads or 1)
+        self.sources = Sources(model, first, given, weights, threads or 1)
         self._began = time.time()
         self._folder: Path | None = None
         self._partial: PartialFolder | None = None
@@ -63,7 +63,7 @@ class Forms:
 
         Raises UsageError E807 for a folder that cannot be run with the arguments.
         """
-        sources = self._sources
+        sources = self.sources
         if not self.is_final:
             key = sources.key()
             return None if key is None else kept_decoder(key, sources.given)
@@ -78,7 +78,7 @@ class Forms:
         """The optimized models; imports the compiler."""
         from smelt.decoding.compiled import Models
 
-        return Models(self._sources)
+        return Models(self.sources)
 
     def programs(self, batch: int, takes: Callable[[Programs], bool] | None = None) -> Programs:
         """Return programs for ``batch`` sequences for which ``takes`` is true.
@@ -114,7 +114,7 @@ class Forms:
         from smelt.ir.tensors.lazy_concat import concatenated_once
         from smelt.native.packed_once import weights_in
 
-        if batch != 1 or not (self._folder or self._sources.has_paths):
+        if batch != 1 or not (self._folder or self.sources.has_paths):
             yield
             return
         parent = folder_of("new").parent if self._folder is None else self._folder.parent
@@ -136,7 +136,7 @@ class Forms:
         if batch not in self._rooms:
             from smelt.decoding.room import room_of
 
-            step, given = self.programs(batch).step, self._sources.given
+            step, given = self.programs(batch).step, self.sources.given
             with self._into_file(batch):
                 self._rooms[batch] = room_of(step, batch, given, may_run=self.first is None)
         return self._rooms[batch]
@@ -176,14 +176,14 @@ class Forms:
             if not is_written:
                 why = "NumPy runs a part of it, which cannot be stored"
                 raise refused(folder, why, fix="run the model itself", verb="written")
-            self._loaded = read_decoder(folder, self._sources.given)
+            self._loaded = read_decoder(folder, self.sources.given)
             del self._compiled[1]
             return
-        key = self._sources.new_key(self._models.files, self._began)
+        key = self.sources.new_key(self._models.files, self._began)
         try:
             if key and partial.write(folder_of(key), self._compiled[1], self._facts(context)):
                 drop_old(key)
-                self._loaded = kept_decoder(key, self._sources.given)
+                self._loaded = kept_decoder(key, self.sources.given)
                 if self._loaded is not None:
                     del self._compiled[1]
         except OSError as error:
@@ -193,7 +193,7 @@ class Forms:
         """Return what is stored with the programs."""
         from smelt.decoding.save import Facts
 
-        given, threads = list(self._sources.given), self._sources.threads
+        given, threads = list(self.sources.given), self.sources.threads
         return Facts(self.step, self.first, self.room(1), context, given, threads)
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,10 @@ class Sources:
     def has_paths(self) -> bool:
         """True if the models are from files, so that the compiled form can be found again."""
         return all(isinstance(each, str | Path | None) for each in (self.model, self.first))
+
+    def portable(self) -> Sources:
+        """Return the same arguments in a form that can be pickled: models as paths or bytes."""
+        return replace(self, model=_portable(self.model), first=_portable(self.first))
 
     def key(self) -> str | None:
         """Return the key of the compiled form; None if it was never compiled, or a file is missing.
@@ -85,6 +89,15 @@ class Sources:
         ]
         facts = json.dumps([self._digests(), further, given, self.threads])
         return key_here("decoder", facts)
+
+
+def _portable(model: Any) -> Any:
+    """Return a path, bytes or None as they are, and any other model as bytes."""
+    if model is None or isinstance(model, str | Path | bytes):
+        return model
+    from smelt.frontends.onnx import to_proto
+
+    return bytes(to_proto(model, functions=True).SerializeToString())
 
 
 def _rounded_up(size: int) -> int:

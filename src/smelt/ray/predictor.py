@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
     from smelt.candidate import Run
+    from smelt.decoding.decoder import Decoder
+    from smelt.ray.generation import Generation
     from smelt.runtime.interface import Interface, Port
     from smelt.targets.base import Artifact
 
-Source: TypeAlias = "str | Path | bytes | ir.Model | Artifact"
+Source: TypeAlias = "str | Path | bytes | ir.Model | Artifact | Decoder"
 
 
 class Predictor:
@@ -44,6 +46,10 @@ class Predictor:
     A model with a fixed batch size gets the rows in portions of that size. The last portion is
     filled up with copies of its last row, and the results of these copies are dropped; without
     ``pad`` an incomplete portion raises an error.
+
+    With ``generate``, the model is a decoder: a ``smelt.Decoder``, or the path of its model or
+    folder. The column ``ids`` has prompts, and the result ``tokens`` the new tokens of each row.
+    ``generate`` has the options of ``Decoder.generate``. Each Predictor loads a decoder of its own.
     """
 
     def __init__(
@@ -57,8 +63,20 @@ class Predictor:
         keep: Sequence[str] = (),
         pad: bool = True,
         threads: int = 1,
+        generate: Mapping[str, Any] | None = None,
     ) -> None:
-        """Store the model and the settings; the first batch loads the model."""
+        """Store the model and the settings; the first batch loads the model.
+
+        Raises UsageError E697 for ``target``, ``dims`` or ``outputs`` of a decoder.
+        """
+        if generate is not None and (target is not None or dims or outputs is not None):
+            raise UsageError(
+                "E697",
+                "target, dims or outputs are given for a decoder",
+                why="a decoder runs on the target host, and its output is 'tokens'",
+                fix="leave them out",
+            )
+        self._generate = None if generate is None else dict(generate)
         self._source = _portable(model)
         self._target = target
         self._dims = dict(dims or {})
@@ -72,7 +90,7 @@ class Predictor:
     def _open(self) -> None:
         """Create the lock and the empty slot of the loaded model, which cannot be pickled."""
         self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
+        self._loaded: _Loaded | Generation | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in vars(self).items() if k not in ("_lock", "_loaded")}
@@ -102,8 +120,10 @@ class Predictor:
             results = self._loaded(batch, self._pad)
         return {name: _column(batch, name) for name in self._keep} | results
 
-    def _load(self) -> _Loaded:
+    def _load(self) -> _Loaded | Generation:
         """Return the model, loaded and compiled in this process, with its outputs selected."""
+        if self._generate is not None:
+            return self._decoder(self._generate)
         from smelt.candidate import RunSettings, candidate
 
         settings = RunSettings(optimized=True, threads=self._threads)
@@ -119,6 +139,16 @@ class Predictor:
             loaded = _Loaded(opened.interface, opened.open(self._dims), self._columns)
         loaded.choose(self._outputs, self._dims)
         return loaded
+
+    def _decoder(self, options: Mapping[str, Any]) -> Generation:
+        """Return the decoder, loaded in this process."""
+        from smelt.decoding.decoder import Decoder
+        from smelt.ray.generation import Generation
+
+        source = self._source
+        if not isinstance(source, Decoder):
+            source = Decoder(source, threads=self._threads)
+        return Generation(source, self._columns, options)
 
 
 class _Loaded:
@@ -162,14 +192,15 @@ class _Loaded:
         return dict(zip(self.selected, run_by_rows(run, inputs, self.size, pad), strict=True))
 
 
-def _portable(model: Source) -> str | bytes | dict[str, bytes]:
-    """Return ``model`` in a form that can be sent to another process: a path, or bytes."""
+def _portable(model: Source) -> Any:
+    """Return ``model`` in a form that can be sent to another process: a path, bytes, a decoder."""
+    from smelt.decoding.decoder import Decoder
     from smelt.targets.base import Artifact
     from smelt.targets.saved import open_saved
 
     if isinstance(model, str | Path):
         return str(model)
-    if isinstance(model, bytes):
+    if isinstance(model, bytes | Decoder):
         return model
     if not isinstance(model, Artifact):
         from smelt.frontends.onnx import to_proto

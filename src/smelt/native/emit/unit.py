@@ -66,13 +66,12 @@ class Unit:
         tells_status: bool = False,
         around: Unit | None = None,
         parts: int = 1,
+        weights: dict[tuple[str, bytes], Weight] | None = None,
     ) -> None:
-        """Emit all instructions and output copies, inside of the unit ``around`` if given."""
-        self.prefix = prefix
-        self.parts = parts
+        """Emit the program, inside of the unit ``around`` if given; extend ``weights`` if given."""
+        self.prefix, self.parts = prefix, parts
         self.part_functions: dict[str, str] = {}
-        self.constants = constants
-        self.tells_status = tells_status
+        self.constants, self.tells_status = constants, tells_status
         self.extra_parameters = {"weights": WEIGHTS[constants]} if constants in WEIGHTS else {}
         if tells_status:
             self.extra_parameters["status"] = STATUS
@@ -82,7 +81,8 @@ class Unit:
         self.memory = memory
         self.functions: dict[str, str] = around.functions if around else {}
         self.support: dict[str, str] = around.support if around else {}
-        self.weights: dict[tuple[str, bytes], Weight] = around.weights if around else {}
+        own = {} if weights is None else weights
+        self.weights: dict[tuple[str, bytes], Weight] = around.weights if around else own
         self.calls: list[str] = []
         self.called: dict[int, tuple[int, str]] = {}
         self.checks: list[str] = []

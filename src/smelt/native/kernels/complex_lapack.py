@@ -264,8 +264,9 @@ def svd(cx: KernelContext) -> None:
 def singular_values(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` without vectors for each matrix."""
     rows, columns = cx.shape(0)[-2:]
-    vectors, counts = ("a", rows, "a", columns), (min(rows, columns),)
-    with _emit_gesdd(cx, '"N"', vectors, 2 * rows * columns, counts):
+    with _emit_gesdd(
+        cx, '"N"', ("a", rows, "a", columns), 2 * rows * columns, (min(rows, columns),)
+    ):
         pass
 
 
@@ -294,7 +295,6 @@ def _emit_gesdd(
             body.line("continue;")
         arguments = (job, rows, columns, "a", rows, _at(cx, 0, counts[0]), *vectors)
         integers = f"(int *)(reals + {reals})"
-        name = "gesdd" if len(counts) > 1 else "gesdd_values"
-        call(cx, name, *arguments, "work", numbers, "reals", integers, is_complex=True)
+        call(cx, "gesdd", *arguments, "work", numbers, "reals", integers, is_complex=True)
         cx.fail_if("info != 0")
         yield

@@ -162,7 +162,8 @@ def _emit_pairs(cx: KernelContext) -> None:
     first, second, output = cx.strided_input(0), cx.strided_input(1), cx.output()
     body, count = cx.body, first.size
     body.line("ptrdiff_t i = 0;")
-    for count_at_once in (PAIRS, 1):
+    is_whole = isinstance(count, int) and count % PAIRS == 0
+    for count_at_once in (PAIRS,) if is_whole else (PAIRS, 1):
         with (
             body.block(f"for (; i + {count_at_once} <= {count}; i += {count_at_once})"),
             body.loop("l", count_at_once),

@@ -61,7 +61,7 @@ def emit(plan: CPlan) -> Artifact:
     weights = list(unit.weights.values())
     plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
     data = blob(weights) if in_blob else b""
-    fields = _fields(plan, unit, form, len(data))
+    fields = library_fields(plan, unit, form, len(data))
     templates = {
         f"{options.name}.h": "header.h.j2",
         f"{options.name}.c": "source.c.j2",
@@ -71,7 +71,7 @@ def emit(plan: CPlan) -> Artifact:
         templates[f"{options.name}_weights.c"] = "weights.c.j2"
     project = project_files(options.name, options.project)
     templates |= project
-    files = {name: _rendered(template, fields) for name, template in templates.items()}
+    files = {name: rendered(template, fields) for name, template in templates.items()}
     if in_blob:
         files[f"{options.name}{BLOBS[form]}"] = data
     built = {name: text for name, text in files.items() if name not in project}
@@ -100,7 +100,7 @@ def _library(files: Mapping[str, bytes], options: Options) -> dict[str, bytes]:
     return {**more, session_files.library_name(options.name): library}
 
 
-def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, object]:
+def library_fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, object]:
     """Return the values of the templates' variables, by name."""
     options: Options = plan.options
     program, memory = plan.steps, plan.memory
@@ -120,6 +120,7 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
         "alignment": memory.alignment,
         "weights": list(unit.weights.values()),
         "form": form,
+        "weights_header": f"{options.name}_weights.h",
         "in_blob": form in BLOBS,
         "blob_bytes": blob_bytes,
         "blob_alignment": BLOB_ALIGNMENT,
@@ -204,13 +205,13 @@ def macros(texts: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(match[1] for text in texts for match in _MACRO.finditer(text)))
 
 
-def _rendered(template: str, fields: dict[str, object]) -> bytes:
+def rendered(template: str, fields: dict[str, object]) -> bytes:
     """Return ``template`` filled with ``fields``, as bytes."""
-    return _environment().get_template(template).render(fields).encode("ascii")
+    return environment().get_template(template).render(fields).encode("ascii")
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """Return the jinja2 environment of the templates; raises UsageError E631 without jinja2."""
     try:
         import jinja2

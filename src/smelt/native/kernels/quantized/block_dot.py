@@ -118,7 +118,7 @@ def _write_products(out: Writer, form: Form, rows: int, panels: int) -> None:
     ```
     const codes q0 = *(const codes *)w0, l0_0 = q0 & 0x0f0f0f0f, l0_1 = q0 >> 4 & 0x0f0f0f0f;
     const dots a0_0 = FOUR(from + 0 * row + 0);
-    ADD_DOTS(s0_0, l0_0, a0_0);
+    ADD_SMALL_DOTS(s0_0, l0_0, a0_0);
     ```
     """
     for p in range(panels):
@@ -128,11 +128,12 @@ def _write_products(out: Writer, form: Form, rows: int, panels: int) -> None:
         else:
             out.line(f"const codes l{p}_0 = q{p} & 0x0f0f0f0f, l{p}_1 = q{p} >> 4 & 0x0f0f0f0f;")
         out.line(f"w{p} += {4 * PANEL};")
+    add = "ADD_SMALL_DOTS" if form.bits < 8 else "ADD_DOTS"
     for m in range(rows):
         for half in range(8 // form.bits):
             out.line(f"const dots a{m}_{half} = FOUR(from + {m} * row + {4 * half});")
             for p in range(panels):
-                out.line(f"ADD_DOTS(s{m}_{p}, l{p}_{half}, a{m}_{half});")
+                out.line(f"{add}(s{m}_{p}, l{p}_{half}, a{m}_{half});")
 
 
 def _write_scaled(out: Writer, form: Form, rows: int, panels: int) -> None:

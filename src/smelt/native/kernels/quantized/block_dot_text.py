@@ -60,6 +60,17 @@ static IF_CALLED inline float as_real(uint32_t v)
 #define ADD_DOTS(s, w, a) s = (dots)__builtin_ia32_vpdpbusd_v16si(s, (dots)(w), a)
 #elif DOTS == 8 && QUADS == 1
 #define ADD_DOTS(s, w, a) ADD_QUADS(s, w, a)
+#elif DOTS == 4 && defined(__ARM_FEATURE_DOTPROD)
+#include <arm_neon.h>
+#define DOT(s, w, a) (dots)vdotq_s32((int32x4_t)(s), (int8x16_t)(w), (int8x16_t)(a))
+#define ADD_SMALL_DOTS(s, w, a) s = DOT(s, w, a)
+#ifdef __ARM_FEATURE_MATMUL_INT8
+#define ADD_DOTS(s, w, a) \\
+    s = (dots)vusdotq_s32((int32x4_t)(s), (uint8x16_t)(w), (int8x16_t)(a))
+#else
+#define ADD_DOTS(s, w, a) s = DOT(DOT(s, (w) & 0x7f7f7f7f, a), (w) >> 1 & 0x40404040, a), \\
+    s = DOT(s, (w) >> 1 & 0x40404040, a)
+#endif
 #else
 #define BYTE_OF(a, n) ((dots)((codes)(a) << (24 - 8 * (n))) >> 24)
 #define CODE_OF(w, n) ((dots)((w) >> (8 * (n)) & 255))
@@ -72,9 +83,14 @@ static IF_CALLED inline float as_real(uint32_t v)
     + CODE_OF(w, 2) * BYTE_OF(a, 2) + CODE_OF(w, 3) * BYTE_OF(a, 3)
 #endif
 #endif
+#ifndef ADD_SMALL_DOTS
+#define ADD_SMALL_DOTS(s, w, a) ADD_DOTS(s, w, a)
+#endif
 """
 """``ADD_DOTS(s, w, a)`` adds the products of four unsigned bytes of ``w`` and four signed bytes of
-``a`` to each of ``DOTS`` sums. ``FINITE_HALVES`` has the numbers of codes of float16."""
+``a`` to each of ``DOTS`` sums; ``ADD_SMALL_DOTS`` does so for bytes below 128. ARM's ``sdot`` takes
+signed bytes: a byte is its low bits, and twice 64 if its highest bit is 1. ``FINITE_HALVES`` has
+the numbers of codes of float16."""
 
 ROUNDED = """static IF_CALLED int rounded_blocks(const float *restrict x, ptrdiff_t n,
     ptrdiff_t size, ptrdiff_t blocks, int8_t *restrict to,
