@@ -264,9 +264,8 @@ def svd(cx: KernelContext) -> None:
 def singular_values(cx: KernelContext) -> None:
     """Write a call of ``gesdd`` without vectors for each matrix."""
     rows, columns = cx.shape(0)[-2:]
-    with _emit_gesdd(
-        cx, '"N"', ("a", rows, "a", columns), 2 * rows * columns, (min(rows, columns),)
-    ):
+    vectors, counts = ("a", rows, "a", columns), (min(rows, columns),)
+    with _emit_gesdd(cx, '"N"', vectors, 2 * rows * columns, counts):
         pass
 
 
@@ -295,6 +294,7 @@ def _emit_gesdd(
             body.line("continue;")
         arguments = (job, rows, columns, "a", rows, _at(cx, 0, counts[0]), *vectors)
         integers = f"(int *)(reals + {reals})"
-        call(cx, "gesdd", *arguments, "work", numbers, "reals", integers, is_complex=True)
+        name = "gesdd" if len(counts) > 1 else "gesdd_values"
+        call(cx, name, *arguments, "work", numbers, "reals", integers, is_complex=True)
         cx.fail_if("info != 0")
         yield

@@ -258,7 +258,8 @@ def _decompose(
     work, integers = f"{scratch} + {used}", f"(int *)({scratch} + {m * n + WORK_OF[job](m, n)})"
     workspace = (work, work_size, integers)
     matrix = (scratch, m, results[0])
-    call(cx, "gesdd", job, m, n, *matrix, u, u_rows, vt, vt_rows, *workspace)
+    name = "gesdd_values" if job == '"N"' else "gesdd"
+    call(cx, name, job, m, n, *matrix, u, u_rows, vt, vt_rows, *workspace)
     cx.fail_if("info != 0")
 
 

@@ -1,55 +1,88 @@
-"""A table of BLAS and LAPACK function pointers from the OpenBLAS of ``scipy-openblas32``."""
+"""A table of BLAS and LAPACK function pointers, from MKL and OpenBLAS."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
-from pathlib import Path
 
-SYMBOLS = {"gemm": "scipy_cblas_{}", "trsm": "scipy_cblas_{}"}
-"""Name of a function without its letter of the element type, to its symbol in the library."""
+from smelt.errors import SmeltError
+from smelt.runtime.jit.blas_libraries import Library, installed
+from smelt.runtime.jit.build import warn_once
+from smelt.runtime.jit.variables import BLAS_CHOICE
 
-LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev", "gees")
-COMPLEX = ("trsm", "potrf", "getrf", "heevd", "gesdd", "geev", "gees", "geqrf", "ungqr", "gemm")
-LAPACK_SYMBOL = "scipy_{}_"
+BLAS = ("gemm", "trsm")
+VALUES = "_values"
+"""The end of the name of ``gesdd`` for singular values without vectors."""
+LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "gesdd_values", "geev", "gees")
+COMPLEX = (
+    *("trsm", "potrf", "getrf", "heevd", "gesdd", "gesdd_values", "geev", "gees", "geqrf"),
+    *("ungqr", "gemm"),
+)
 FUNCTIONS = (
-    *(letter + name for name in (*SYMBOLS, *LAPACK) for letter in "sd"),
+    *(letter + name for name in (*BLAS, *LAPACK) for letter in "sd"),
     *(letter + name for name in COMPLEX for letter in "cz"),
 )
 """The functions of the table, in order."""
 
-SET_THREADS = "scipy_openblas_set_num_threads"
+OF_EITHER_SIGN = ("syevd", "heevd", "gesdd", "geev", "gees")
+"""Functions whose vectors may have another sign in another library. JAX, SciPy and the kernels for
+small matrices have the signs of OpenBLAS."""
 
 
 @cache
 def use_one_thread() -> None:
     """Make every function of the table compute on the calling thread only."""
-    for path in _libraries():
-        ctypes.CDLL(str(path))[SET_THREADS](1)
+    for library, functions in _loaded():
+        if library.set_threads:
+            functions[library.set_threads](1)
 
 
-def _libraries() -> list[Path]:
-    """Return the paths of OpenBLAS; empty if the package is not installed."""
-    try:
-        import scipy_openblas32
-    except ImportError:
-        return []
-    return sorted(Path(scipy_openblas32.get_lib_dir()).glob("*scipy_openblas.*"))
+def library_names() -> str:
+    """Return the names of the libraries of the table, such as ``MKL, OpenBLAS``."""
+    return ", ".join(library.name for library, _ in _loaded())
 
 
 @cache
 def table() -> ctypes.Array[ctypes.c_void_p] | None:
-    """Return the addresses of ``FUNCTIONS``; None if the package or a function is missing."""
-    for path in _libraries():
-        try:
-            loaded = ctypes.CDLL(str(path))
-            pointers = [ctypes.cast(loaded[_symbol(name)], ctypes.c_void_p) for name in FUNCTIONS]
-        except (OSError, AttributeError):
+    """Return the addresses of ``FUNCTIONS``; None if no package brings them."""
+    if not _loaded():
+        return None
+    pointers = [_pointer(name) for name in FUNCTIONS]
+    return (ctypes.c_void_p * len(pointers))(*pointers)
+
+
+@cache
+def _loaded() -> tuple[tuple[Library, ctypes.CDLL], ...]:
+    """Return the libraries that load and have all ``FUNCTIONS``, the one to prefer first.
+
+    ``$SMELT_BLAS`` may name the only one.
+    """
+    found, chosen = [], os.environ.get(BLAS_CHOICE, "").lower()
+    for library in installed():
+        if chosen not in ("", library.name.lower()):
             continue
-        return (ctypes.c_void_p * len(pointers))(*pointers)
-    return None
+        try:
+            functions = library.loaded()
+            for name in FUNCTIONS:
+                functions[_symbol(library, name)]
+        except (OSError, AttributeError, SmeltError) as error:
+            warn_once(f"{library.name} is not used: {error}")
+            continue
+        found.append((library, functions))
+    if chosen and not found:
+        warn_once(f"{BLAS_CHOICE}={chosen} names no library of BLAS that can be used here")
+    return tuple(found)
 
 
-def _symbol(name: str) -> str:
+def _pointer(name: str) -> ctypes.c_void_p:
+    """Return the address of the function ``name``."""
+    libraries = _loaded()
+    library, functions = libraries[-1 if name[1:] in OF_EITHER_SIGN else 0]
+    return ctypes.cast(functions[_symbol(library, name)], ctypes.c_void_p)
+
+
+def _symbol(library: Library, name: str) -> str:
     """Return the symbol of the function ``name``, such as ``sgemm``, in the library."""
-    return SYMBOLS.get(name[1:], LAPACK_SYMBOL).format(name)
+    form = library.cblas if name[1:] in BLAS else library.lapack
+    return form.format(name.removesuffix(VALUES))

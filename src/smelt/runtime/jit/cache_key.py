@@ -6,11 +6,11 @@ import hashlib
 import os
 import sys
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
+from smelt.runtime.jit.blas_libraries import installed
 from smelt.runtime.jit.toolchain import this_toolchain
 
 SUFFIXES = (".py", ".c", ".h")
@@ -22,8 +22,7 @@ def key_here(*texts: str) -> str:
     The key depends on the texts, the C compiler, the CPU, this package, and the versions of Python,
     NumPy and BLAS. Raises UsageError E661 without a C compiler.
     """
-    blas = find_spec("scipy_openblas32")  # its path, as repr() would contain an address
-    where = str(blas.origin if blas else None)
+    where = str([each.paths for each in installed()])
     return this_toolchain().key(*texts, sys.version, np.__version__, where, package_digest())
 
 

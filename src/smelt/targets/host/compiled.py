@@ -12,13 +12,14 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.emit.in_process import Source
 from smelt.program.instruction import Program
 from smelt.program.specialize import is_static, specialize
+from smelt.runtime.jit import blas
 from smelt.runtime.jit.background import background
 from smelt.runtime.jit.caller import Caller
 from smelt.runtime.jit.library_call import LibraryCall
@@ -55,7 +56,8 @@ class Compiled:
     static program.
     ``why``: the message of the last compile that failed, or empty.
     ``keep``, if set, gets the ``LibraryCall`` of each library that takes the caller's arrays as
-    they are. ``note_memory``, if set, gets the bytes that a compiled static program works in.
+    they are. ``note``, if set, gets what is known once a static program is compiled: the bytes
+    that it works in, and the library of BLAS and LAPACK that it calls.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Compiled:
         self.threads = threads
         self.why = ""
         self.keep: Callable[[LibraryCall], None] | None = None
-        self.note_memory: Callable[[int], None] | None = None
+        self.note: Callable[[Mapping[str, int | str]], None] | None = None
         self.open_sizes = open_sizes
         self.open_caller: OpenCaller | None = None
         self._callers: dict[Shapes, Caller | None] = {}
@@ -244,11 +246,10 @@ class Compiled:
         """Return the function that gets the ``LibraryCall`` of ``static`` once it is compiled."""
 
         def keep(call: LibraryCall, library: ctypes.CDLL) -> None:
-            """Give ``note_memory`` the memory of the program of declared sizes, and ``keep`` the
-            call.
-            """
-            if self.note_memory is not None and static is self.program:
-                self.note_memory(call.memory_bytes)
+            """Give ``note`` the facts of the program of declared sizes, and ``keep`` the call."""
+            if self.note is not None and static is self.program:
+                called = {"blas": blas.library_names()} if call.bind_blas else {}
+                self.note({"arena_bytes": call.memory_bytes, **called})
             if self.keep is not None:
                 self.keep(call)
 

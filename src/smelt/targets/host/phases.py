@@ -235,8 +235,8 @@ def write_folder(plan: HostPlan) -> Artifact:
     files = Files(plan.model, memory, _options(plan))
     load = partial(runner_of, plan)
     report = dict(plan.facts)
-    if plan.steps.compiled is not None:  # its memory is planned when it is compiled
-        plan.steps.compiled.note_memory = partial(report.__setitem__, "arena_bytes")
+    if plan.steps.compiled is not None:
+        plan.steps.compiled.note = report.update
     return Artifact("host", plan.model, files, plan, report=report, load=load)
 
 
