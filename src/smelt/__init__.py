@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from smelt.compiler import compile_model as compile  # noqa: A004
     from smelt.compiler import load, optimize, trace
     from smelt.decoding.decoder import Decoder, generate
-    from smelt.decoding.standalone.c_files import compile_decoder
+    from smelt.decoding.standalone.compile import compile_decoder
     from smelt.fewer_bits import quantize
     from smelt.frontends.jax.functions import function
     from smelt.frontends.onnx import save, to_proto
@@ -52,7 +52,7 @@ _HOMES = {
     "compile": ("smelt.compiler", "compile_model"),
     "Decoder": ("smelt.decoding.decoder", "Decoder"),
     "generate": ("smelt.decoding.decoder", "generate"),
-    "compile_decoder": ("smelt.decoding.standalone.c_files", "compile_decoder"),
+    "compile_decoder": ("smelt.decoding.standalone.compile", "compile_decoder"),
     "fill_weights": ("smelt.frontends.weights", "fill_weights"),
     "compile_with_regions": ("smelt.native_regions.compile", "compile_with_regions"),
     "compile_einsum": ("smelt.networks.compile", "compile_einsum"),

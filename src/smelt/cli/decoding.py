@@ -26,7 +26,7 @@ class Decoding:
         bool,
         typer.Option(
             "--decode",
-            help="Compile a decoder with its loop, for the target c: prompt, sampling and caches.",
+            help="Compile a decoder with its loop and its sampling, for the target c or wasm.",
         ),
     ] = False
     context: Annotated[
@@ -58,7 +58,7 @@ class Decoding:
         ``--weights int4`` first stores its weights as the target ``ort`` does.
         """
         from smelt.compiler import compile_model
-        from smelt.decoding.standalone.c_files import compile_decoder
+        from smelt.decoding.standalone.compile import compile_decoder
 
         stored, checkpoint = weights.stored(), weights.tracing().get("checkpoint")
         model = compile_model(source, target="ort", **stored).model if stored else source

@@ -56,9 +56,9 @@ CODES: Mapping[str, ErrorCode] = {
         "smelt generate model.onnx -o decoder",
     ),
     "E808": ErrorCode(
-        "a decoder that cannot be written as C",
-        "`smelt compile --target c --decode` writes a decoder that is one model: its inputs are "
-        "tokens, a mask, positions and pasts, for one token or any number of them a call. "
+        "a decoder that cannot be written as C or WebAssembly",
+        "`smelt compile --decode` writes a decoder that is one model: its inputs are tokens, a "
+        "mask, positions and pasts, for one token or any number of them a call. "
         "Encoder-decoder models and other targets are not supported; `smelt generate` runs them.",
         "smelt compile model.onnx --target c --decode -o decoder",
     ),

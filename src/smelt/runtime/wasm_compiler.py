@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,8 +94,15 @@ def _builds(command: Sequence[str]) -> bool:
     return status == 0
 
 
-def build(text: str, exports: Sequence[str], flags: Sequence[str] = SIMD) -> bytes:
+def build(
+    text: str,
+    exports: Sequence[str],
+    flags: Sequence[str] = SIMD,
+    more: Mapping[str, str] | None = None,
+) -> bytes:
     """Return the module of the C ``text`` that exports ``exports`` and its memory.
+
+    ``more`` are further C files and headers by name.
 
     Raises UsageError E675 without a compiler, InternalError E961 if it rejects the text, and
     ResourceLimit E561 if it takes too long.
@@ -103,6 +110,8 @@ def build(text: str, exports: Sequence[str], flags: Sequence[str] = SIMD) -> byt
     command = compiler_command()
     with tempfile.TemporaryDirectory(prefix="smelt-wasm-") as name:
         folder = Path(name)
+        for file, contents in (more or {}).items():
+            (folder / file).write_text(contents, "ascii")
         status, output = _compile(command, text, folder, exports, flags)
         if status == 0:
             return (folder / "model.wasm").read_bytes()
@@ -119,12 +128,16 @@ def build(text: str, exports: Sequence[str], flags: Sequence[str] = SIMD) -> byt
 def _compile(
     command: Sequence[str], text: str, folder: Path, exports: Sequence[str], flags: Sequence[str]
 ) -> tuple[int, str]:
-    """Compile ``text`` to ``model.wasm`` in ``folder``; return the exit status and the output."""
+    """Compile ``text`` and the C files in ``folder`` to ``model.wasm`` there.
+
+    Returns the exit status and the output.
+    """
     (folder / "model.c").write_text(text, "ascii")
     exported = [f"-Wl,--export={name}" for name in exports]
     line = [*command, "--target=wasm32-wasi", *FLAGS, *flags, *LINK, *exported]
     line += [] if any("zig" in Path(part).name for part in command) else NOT_ZIG
-    line += ["-o", "model.wasm", "model.c", "-lc", "-lm"]
+    sources = sorted(path.name for path in folder.glob("*.c"))
+    line += ["-o", "model.wasm", *sources, "-lc", "-lm"]
     try:
         process = subprocess.run(
             line, cwd=folder, capture_output=True, text=True, check=False, timeout=TIME_LIMIT

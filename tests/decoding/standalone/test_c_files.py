@@ -13,7 +13,7 @@ from smelt.ir import text
 
 MODELS = Path(__file__).parents[2] / "merging" / "models"
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-DSMELT_NO_DISPATCH")
-SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
+SANITIZED = ("-O2", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g")
 
 STATE = """<ir_version: 10, opset_import: ["": 18]>
 g (int64[B,S] tokens, float[B,6] counts) => (float[B,S,6] logits, float[B,6] new_counts)
@@ -39,7 +39,7 @@ def program(folder, model, *flags, **options):
     """Compile a model to C and build it; return the program."""
     smelt.compile_decoder(model, **options).save(folder)
     sources = sorted(str(path) for path in folder.glob("*.c"))
-    command = ["gcc", "-O1", *flags, *sources, "-o", str(folder / "decoder"), "-lm"]
+    command = ["gcc", "-O0", *flags, *sources, "-o", str(folder / "decoder"), "-lm"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     return folder / "decoder"
@@ -53,6 +53,7 @@ def run(decoder, ids, count, **sampling):
     return done.returncode, [int(token) for token in done.stdout.split()], done.stderr
 
 
+@pytest.mark.slow
 def test_tokens_are_those_of_this_process(tmp_path):
     model = MODELS / "gpt2_decoder_with_past.onnx"
     decoder = program(tmp_path, model, *STRICT, context=16)
@@ -71,8 +72,14 @@ def test_tokens_are_those_of_this_process(tmp_path):
 
 
 def test_a_state_of_fixed_size_begins_with_zeros(tmp_path):
-    decoder = program(tmp_path, text.parse(STATE), "-Wall", "-Werror", "-DSMELT_NO_DISPATCH")
+    decoder = program(tmp_path, text.parse(STATE), *STRICT, context=160)
     assert run(decoder, [2, 1, 2] * 50, 4)[:2] == (0, [2] * 4)
+    drawn = DRAWN | {"repetition_penalty": 1.4}
+    expected = smelt.generate(text.parse(STATE), [2, 1, 2], 20, **drawn).tolist()
+    assert run(decoder, [2, 1, 2], 20, **drawn)[:2] == (0, expected)
+    assert "error 806" in run(decoder, [2, 1, 2] * 50, 12)[2]
+    assert "error 803" in run(decoder, [6], 2)[2]
+    assert "error 802" in run(decoder, [3], 2, top_p=0)[2]
 
 
 @pytest.mark.slow
@@ -103,6 +110,7 @@ def test_other_models_and_options_are_refused(model, options, code):
     assert refused.value.code == code
 
 
+@pytest.mark.slow
 def test_caches_that_the_program_copies_turn_between_two_buffers(tmp_path):
     """Here, a table of 16 positions limits the context."""
     random = np.random.default_rng(0)

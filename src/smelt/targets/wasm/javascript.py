@@ -43,6 +43,39 @@ def javascript_files(
     """
     name = options.name
     model = _description(options, interface, program, images, weights_beside)
+    spawn = [
+        "const spawn = () =>",
+        f'  new Worker(new URL("./{name}.worker.mjs", import.meta.url), {{ type: "module" }});',
+        "",
+    ]
+    worker = f'import {{ load }} from "./{name}.mjs";\n\n'
+    texts = {
+        f"{name}.mjs": loader(model) + "\n".join(spawn) + "\n" + text_of("model.mjs"),
+        f"{name}.worker.mjs": worker + text_of("worker.mjs"),
+        f"{name}.d.ts": _types(interface, {image.number for image in images}),
+    }
+    texts["package.json"] = package(name, [*model["files"].values(), *texts, f"{name}.json"])
+    return {file: text.encode() for file, text in texts.items()}
+
+
+def file_names(options: Options, *, is_beside: bool) -> dict[str, str]:
+    """Return the files of the module and of its weights, if ``is_beside``."""
+    names = {"simd": f"{options.name}.wasm"}
+    if options.plain:
+        names["plain"] = f"{options.name}.plain.wasm"
+    return names | ({"weights": f"{options.name}.weights"} if is_beside else {})
+
+
+def loader(model: Mapping[str, Any]) -> str:
+    """Return the JavaScript that loads the module that ``model`` describes.
+
+    ::
+
+        const MODEL = { "files": { "simd": "model.wasm" }, ... };
+        const FILES = {
+          simd: () => new URL("./model.wasm", import.meta.url),
+        };
+    """
     urls = {
         kind: f'() => new URL("./{file}", import.meta.url)' for kind, file in model["files"].items()
     }
@@ -52,21 +85,12 @@ def javascript_files(
         "const FILES = {",
         *(f"  {kind}: {url}," for kind, url in urls.items()),
         "};",
-        "const spawn = () =>",
-        f'  new Worker(new URL("./{name}.worker.mjs", import.meta.url), {{ type: "module" }});',
         "",
     ]
-    worker = f'import {{ load }} from "./{name}.mjs";\n\n'
-    texts = {
-        f"{name}.mjs": "\n".join(lines) + _text("model.mjs"),
-        f"{name}.worker.mjs": worker + _text("worker.mjs"),
-        f"{name}.d.ts": _types(interface, {image.number for image in images}),
-        "package.json": json.dumps(_package(options, model["files"]), indent=2) + "\n",
-    }
-    return {file: text.encode() for file, text in texts.items()}
+    return "\n".join(lines) + text_of("loading.mjs")
 
 
-def _text(file: str) -> str:
+def text_of(file: str) -> str:
     """Return a JavaScript file of this package."""
     return files("smelt.targets.wasm").joinpath(file).read_text("utf-8")
 
@@ -79,17 +103,11 @@ def _description(
     weights_beside: int | None,
 ) -> dict[str, Any]:
     """Return what the JavaScript knows about the model, as JSON."""
-    name = options.name
-    names = {"simd": f"{name}.wasm"}
-    if options.plain:
-        names["plain"] = f"{name}.plain.wasm"
-    if weights_beside is not None:
-        names["weights"] = f"{name}.weights"
     inputs = zip(interface.inputs, program.inputs, strict=True)
     outputs = zip(interface.outputs, program.outputs, strict=True)
     by_number = {image.number: {"image": image.to_json()} for image in images}
     return {
-        "files": names,
+        "files": file_names(options, is_beside=weights_beside is not None),
         "inputs": [
             {**_port(port, program, slot), **by_number.get(number, {})}
             for number, (port, slot) in enumerate(inputs)
@@ -160,12 +178,10 @@ def _linear(dim: Dim, name: str) -> tuple[int, int] | None:
     return linear[0], int(linear[1])
 
 
-def _package(options: Options, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the contents of ``package.json``."""
-    name = options.name
-    texts = [f"{name}.mjs", f"{name}.worker.mjs", f"{name}.d.ts", f"{name}.json"]
+def package(name: str, names: Sequence[str]) -> str:
+    """Return ``package.json`` of the npm package ``name`` with the files ``names``."""
     entry = {"types": f"./{name}.d.ts", "default": f"./{name}.mjs"}
-    return {
+    contents = {
         "name": name.lower().replace("_", "-"),
         "version": "1.0.0",
         "type": "module",
@@ -173,8 +189,9 @@ def _package(options: Options, names: Mapping[str, str]) -> dict[str, Any]:
         "main": f"./{name}.mjs",
         "types": f"./{name}.d.ts",
         "exports": {".": entry, "./*": "./*"},
-        "files": [*names.values(), *texts],
+        "files": list(names),
     }
+    return json.dumps(contents, indent=2) + "\n"
 
 
 def _types(interface: Interface, images: Collection[int]) -> str:
@@ -197,7 +214,7 @@ def _types(interface: Interface, images: Collection[int]) -> str:
         for number, port in enumerate(interface.inputs)
     ]
     outputs = [_member(port, "Result<{}>", "") for port in interface.outputs]
-    head, _, rest = _text("model.d.ts").partition("/* inputs */")
+    head, _, rest = text_of("model.d.ts").partition("/* inputs */")
     middle, _, end = rest.partition("/* outputs */")
     return "".join([head, "\n".join(inputs), middle, "\n".join(outputs), end])
 
