@@ -15,7 +15,11 @@ ROUNDS = 64
 whose model has not changed since, so late rounds are cheap."""
 
 CANONICALIZE = _comma_separated(
-    "swap-dot-general", "fold-conjugate", "legalize-dot-general", "max-to-relu"
+    "swap-dot-general",
+    "fold-conjugate",
+    "part-of-complex-dot",
+    "legalize-dot-general",
+    "max-to-relu",
 )
 """Gives equal computations one form, so that patterns need to match only that form."""
 
