@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt.decoding.sampling import Sampler, Sampling
 from smelt.ir import text
 
 MODELS = Path(__file__).parents[2] / "merging" / "models"
@@ -75,7 +76,11 @@ def test_a_state_of_fixed_size_begins_with_zeros(tmp_path):
     decoder = program(tmp_path, text.parse(STATE), *STRICT, context=160)
     assert run(decoder, [2, 1, 2] * 50, 4)[:2] == (0, [2] * 4)
     drawn = DRAWN | {"repetition_penalty": 1.4}
-    expected = smelt.generate(text.parse(STATE), [2, 1, 2], 20, **drawn).tolist()
+    sampler, seen = Sampler(Sampling(**drawn)), np.array([[2, 1, 2]])
+    for _ in range(20):
+        counts = np.bincount(seen[0], minlength=6)[None].astype(np.float32)
+        seen = np.concatenate([seen, sampler.choose(counts, seen)[:, None]], axis=1)
+    expected = seen[0, 3:].tolist()
     assert run(decoder, [2, 1, 2], 20, **drawn)[:2] == (0, expected)
     assert "error 806" in run(decoder, [2, 1, 2] * 50, 12)[2]
     assert "error 803" in run(decoder, [6], 2)[2]

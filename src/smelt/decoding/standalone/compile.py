@@ -48,7 +48,7 @@ def compile_decoder(
     """
     if target not in _OPTIONS:
         why = f"the target {target!r} writes no loop of a decoder"
-        fix = "--target c; smelt generate MODEL -o FOLDER compiles it for this machine"
+        fix = "--target c or wasm; smelt generate MODEL -o FOLDER compiles it for this machine"
         raise UsageError("E808", "the decoder cannot be written", why=why, fix=fix)
     chosen = read_options(find_target(target), options)
     for name in options:

@@ -47,7 +47,8 @@ def context_of(models: Models, requested: int | None) -> int:
     """
     network = models.step.network
     room = network.positions
-    if any(cache.kind == "replaced" for cache in network.ports.caches):
+    has_states = any(cache.kind == "replaced" for cache in network.ports.caches)
+    if has_states and network.ports.positions is not None:
         room = room_of(models.programs(1).step, 1, {}, may_run=models.first is None)
     if requested is None:
         return CONTEXT if room is None else min(room, CONTEXT)
