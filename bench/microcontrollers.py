@@ -42,6 +42,9 @@ from bench.quantized_models import quantized
 
 MODELS = "tiny_mlp,mnist_cnn,dscnn_kws,resnet8,tiny_transformer"
 
+ROOMY = {"cortex-m0": Board(BOARDS["cortex-m3"].machine, BOARDS["cortex-m0"].flags)}
+"""A Cortex-M3 runs the code of a Cortex-M0; QEMU's boards with an M0 have 256 KiB of flash."""
+
 MAIN = """
 #include "model.h"
 uint64_t model_clock(void) { return ticks(); }
@@ -94,7 +97,7 @@ def measure(
     keep: Path | None = None,
 ) -> Figures:
     """Compile, run and count one model."""
-    board = BOARDS[cpu]
+    board = ROOMY.get(cpu, BOARDS[cpu])
     artifact = smelt.compile(model, target="c", cpu=cpu, profile=True, **options)
     session = session_of(model)
     port = session.get_inputs()[0]
