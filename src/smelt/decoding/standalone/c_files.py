@@ -16,7 +16,6 @@ from smelt.native.emit.unit import Unit
 from smelt.native.emit.weights import BLOB_ALIGNMENT, Weight, blob
 from smelt.native.kernels.register_blocks import for_machine
 from smelt.targets.base import Artifact, Plan
-from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.emit import library_fields, rendered
 from smelt.targets.c.options import Options
 from smelt.targets.c.versions import VERSIONS, Version
@@ -114,7 +113,7 @@ def _program_files(
     name = f"{options.name}_{part.word}"
     plan = part.plan
     plan.options = replace(plan.options, name=name)
-    with for_machine(CPUS[options.cpu].machine):
+    with for_machine(options.machine):
         unit = Unit(name, plan.steps, plan.memory, constants="blob", weights=weights)
     fields = library_fields(plan, unit, "bin", sum(each.array.nbytes for each in weights.values()))
     fields |= {"weights_header": "", "versions": DECODER_VERSIONS}

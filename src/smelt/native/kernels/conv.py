@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from smelt.native.kernels.convolution import (
     depthwise,
     direct,
@@ -9,6 +11,7 @@ from smelt.native.kernels.convolution import (
     plain,
     pointwise,
     runtime_sized,
+    shared,
 )
 from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.parts import side_operand_strides
@@ -16,18 +19,22 @@ from smelt.native.kernels.convolution.window import Window, channels_of, refuse_
 from smelt.native.kernels.epilogue import overwritable
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
+from smelt.native.kernels.register_blocks import machine
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
 ALGORITHMS = (pointwise.ALGORITHM, depthwise.ALGORITHM, direct.ALGORITHM, gather.ALGORITHM)
 RUNTIME_SIZED_ALGORITHMS = (depthwise.ALGORITHM, runtime_sized.ALGORITHM, plain.ALGORITHM)
-"""Algorithms in order of preference, for static and for run-time sizes. The last of each list
-supports every convolution."""
+SMALL_ALGORITHMS = (shared.ALGORITHM, plain.ALGORITHM)
+"""Algorithms in order of preference, for static sizes, for run-time sizes, and for static sizes in
+small code. The last of each list supports every convolution."""
 
 
 def _algorithm(instance: Instance, window: Window) -> Algorithm:
     """Return the first algorithm that supports the convolution."""
-    algorithms = RUNTIME_SIZED_ALGORITHMS if runtime_sized.is_runtime_sized(window) else ALGORITHMS
+    algorithms: Sequence[Algorithm] = SMALL_ALGORITHMS if machine().small else ALGORITHMS
+    if runtime_sized.is_runtime_sized(window):
+        algorithms = RUNTIME_SIZED_ALGORITHMS
     return next(algorithm for algorithm in algorithms if algorithm.supports(instance, window))
 
 

@@ -13,9 +13,9 @@ from typing import cast
 
 import numpy as np
 
-from smelt.native.kernels import algebra, log_sum_exp_dot, vector_dot
+from smelt.native.kernels import algebra, log_sum_exp_dot, shared_dot, vector_dot
 from smelt.native.kernels.dot_epilogue import dot_epilogue, side_operand_strides
-from smelt.native.kernels.dot_layout import Layout, at, layout_of_instance
+from smelt.native.kernels.dot_layout import Layout, at, constant_matrix, layout_of_instance
 from smelt.native.kernels.epilogue import overwritable
 from smelt.native.kernels.float_panels import pack, panel_for
 from smelt.native.kernels.instance import Instance
@@ -74,7 +74,7 @@ def _needs(instance: Instance) -> Needs:
 
 def _workspace(instance: Instance, layout: Layout) -> int:
     """Return the bytes of panels that are packed at run time, 0 if there are none."""
-    if _is_packed(instance, layout):
+    if _is_packed(instance, layout) or shared_dot.supports(instance, layout):
         return 0
     if _in_vectors(instance, layout):
         return panel_workspace(layout.m.size, layout.n.size, layout.k.size, layout.n.rhs)
@@ -98,6 +98,8 @@ def _is_packed(instance: Instance, layout: Layout) -> bool:
 
 def _in_vectors(instance: Instance, layout: Layout) -> bool:
     """True if vector micro-kernels pay: float sums of products, and columns that fill vectors."""
+    if shared_dot.supports(instance, layout):
+        return False
     enough = not surely_below(layout.n.size, FEWEST_COLUMNS)
     return instance.type(0).name == "float" and enough and algebra.is_sum_product(instance)
 
@@ -129,6 +131,9 @@ def dot_general(cx: KernelContext) -> None:
     layout = layout_of_instance(cx)
     assert layout is not None
     variables = [f"b{i}" for i in range(len(layout.batch))]
+    if shared_dot.supports(cx, layout):
+        shared_dot.emit(cx, layout, variables)
+        return
     if not algebra.is_sum_product(cx):
         _emit_semiring(cx, layout, variables)
         return
@@ -221,7 +226,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
     lhs, output = cx.input(0), cx.output()
     sizes = [axis.size for axis in layout.batch]
     is_packed = _is_packed(cx, layout)
-    matrix = _matrix(cx, layout) if is_packed else None
+    matrix = constant_matrix(cx, layout) if is_packed else None
     packed = matrix if matrix is None or cx.is_trial else pack(matrix, m.size)
     right = "" if packed is None else cx.constant(packed, cx.type(1))
     has_many_panels = lowest(n.size) >= 2 * panel_for(m.size) * cx.body.parts
@@ -283,18 +288,9 @@ def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
 
     Panels are padded to whole vectors.
     """
-    matrix, n = _matrix(cx, layout), layout.n
+    matrix, n = constant_matrix(cx, layout), layout.n
     panels = [matrix[:, first : first + width] for first in range(0, n.size, width)]
     padded_panels = [
         np.pad(panel, ((0, 0), (0, padded(panel.shape[1]) - panel.shape[1]))) for panel in panels
     ]
     return cx.constant(np.concatenate([panel.reshape(-1) for panel in padded_panels]), cx.type(1))
-
-
-def _matrix(cx: KernelContext, layout: Layout) -> np.ndarray:
-    """Return the constant right operand as ``[k, n]``."""
-    array = np.ascontiguousarray(cx.program.constants[cx.instruction.inputs[1]])
-    n, k, itemsize = layout.n, layout.k, array.itemsize
-    return np.lib.stride_tricks.as_strided(
-        array, (k.size, n.size), (k.rhs * itemsize, n.rhs * itemsize), writeable=False
-    )

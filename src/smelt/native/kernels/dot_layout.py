@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from smelt.errors import InternalError
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.nest import index, row_major
@@ -83,3 +85,12 @@ def at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
     """Return the C of ``pointer`` advanced by ``strides`` times the loop ``variables``."""
     offset = index(strides, variables)
     return pointer if offset == "0" else f"{pointer} + {offset}"
+
+
+def constant_matrix(instance: Instance, layout: Layout) -> np.ndarray:
+    """Return the constant right operand as ``[k, n]``."""
+    array = np.ascontiguousarray(instance.program.constants[instance.instruction.inputs[1]])
+    n, k, itemsize = layout.n, layout.k, array.itemsize
+    return np.lib.stride_tricks.as_strided(
+        array, (k.size, n.size), (k.rhs * itemsize, n.rhs * itemsize), writeable=False
+    )

@@ -23,12 +23,14 @@ class Machine:
     ``rows``: the rows of two vectors in a product with 16 registers. ``pixels``: the pixels of two
     vectors in a convolution, read at constant offsets; None if the C compiler's registers decide.
     ``pixel_major``: products of bytes read images with the channels of a pixel side by side
-    (``quantized/pixel_major``).
+    (``quantized/pixel_major``). ``small``: convolutions and products of floats call functions that
+    all layers share (``shared_product``, ``convolution/shared``).
     """
 
     rows: int = 6
     pixels: int | None = None
     pixel_major: bool = False
+    small: bool = False
 
 
 WASM_SIMD128 = Machine(rows=4, pixels=6)

@@ -145,7 +145,7 @@ def _ram_advice(plan: CPlan, need: int, limit: int) -> Iterator[str]:
     budget = limit - others
     if options.arena is None and budget >= 0:
         try:
-            with for_machine(CPUS[options.cpu].machine):
+            with for_machine(options.machine):
                 choice = fit(program, budget, planner(replace(options, arena=budget))).choice
             work = choice.macs / max(plan.facts["macs"], 1)
             yield (

@@ -50,7 +50,7 @@ def emit(plan: CPlan) -> Artifact:
     check_example(options, program)
     form = options.form(sum(array.nbytes for array in program.constants.values()))
     in_blob = form in BLOBS
-    with for_machine(CPUS[options.cpu].machine):
+    with for_machine(options.machine):
         unit = Unit(
             options.name,
             program,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smelt.errors import UsageError, did_you_mean
 from smelt.native.emit.names import check_identifier
+from smelt.native.kernels.register_blocks import Machine
 from smelt.targets.c.cpu_costs import costs_of, measured_cpus
 from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.limits import limits
@@ -16,6 +17,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "weights": ("auto", "hex", "string", "incbin", "bin"),
     "cpu": tuple(CPUS),
     "project": tuple(FILES),
+    "size": ("default", "small"),
     "quantized": ("integers", "floats", "fixed"),
 }
 """The allowed values of options that are words."""
@@ -52,6 +54,8 @@ class Options:
     step more; or in ``floats`` as written.
     ``fit``: the memory of the board, such as ``flash=256K,ram=64K``; a library that needs more is
     refused. Only for a cpu with measured costs: cortex-m3, cortex-m4, cortex-m7.
+    ``size``: ``small`` writes less code, which takes up to twice the instructions: layers share one
+    function for convolutions and one for products of floats.
     """
 
     name: str = "model"
@@ -64,6 +68,7 @@ class Options:
     arena: int | None = None
     quantized: str = "integers"
     fit: str | None = None
+    size: str = "default"
 
     def __post_init__(self) -> None:
         """Raise UsageError E660 for a value that is not allowed."""
@@ -88,6 +93,12 @@ class Options:
                 f"threads={self.threads}",
                 f"threads is a number from 1 to {MOST_THREADS}",
                 "use --option threads=1",
+            )
+        if self.size == "small" and self.threads > 1:
+            raise refused(
+                f"size=small and threads={self.threads}",
+                "the functions that layers share are not divided among threads",
+                "leave out one of both options",
             )
         if self.arena is not None and self.arena < 0:
             raise refused(
@@ -127,6 +138,11 @@ class Options:
                 "the instructions and the code of this cpu were not measured",
                 f"use --option cpu= with one of {', '.join(measured_cpus())}",
             )
+
+    @property
+    def machine(self) -> Machine:
+        """The sizes of micro-kernels: those of the cpu, or none with ``size=small``."""
+        return replace(CPUS[self.cpu].machine, small=self.size == "small")
 
     @property
     def arena_alignment(self) -> int:

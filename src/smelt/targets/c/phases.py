@@ -13,7 +13,6 @@ from smelt.native.sharing import SINGLE_THREADED
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Plan
-from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.options import Options
 
 CPlan: TypeAlias = Plan[Program, MemoryPlan]
@@ -25,7 +24,7 @@ def order(plan: CPlan) -> None:
     Raises an ErrorList of all operators without a kernel.
     """
     how = plan.options.quantized
-    with for_machine(CPUS[plan.options.cpu].machine):
+    with for_machine(plan.options.machine):
         plan.steps = schedule.ordered(
             plan.model, "c", integers=how != "floats", fixed_point=how == "fixed"
         )
@@ -52,10 +51,10 @@ def allocate(plan: CPlan) -> None:
     options = plan.options
     planned = planner(options)
     if options.arena is None:
-        with for_machine(CPUS[options.cpu].machine):
+        with for_machine(options.machine):
             plan.memory = planned(plan.steps)
     else:
-        with for_machine(CPUS[options.cpu].machine):
+        with for_machine(options.machine):
             fitted = fit(plan.steps, options.arena, planned)
         plan.memory, plan.steps = fitted.plan, fitted.plan.program
         uncut = sum(SINGLE_THREADED in each.attributes for each in plan.steps.instructions)
