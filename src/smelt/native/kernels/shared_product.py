@@ -37,7 +37,7 @@ def function(cx: KernelContext, contiguous: bool) -> str:
     step_a, step_b = ("1", "1") if contiguous else ("ak", "bk")
     strides = "" if contiguous else "const ptrdiff_t ak = by[4], bk = by[5];"
     pointers = " ".join(f"const {type_} *b{q} = column + {q} * bn;" for q in FOUR)
-    starts = " ".join(f"{type_} s{q} = bias ? bias[j + {q}] : 0;" for q in FOUR)
+    starts = " ".join(f"{type_} s{q} = bias ? bias[n - rest + {q}] : 0;" for q in FOUR)
     reads = " ".join(f"s{q} += v * *b{q}; b{q} += {step_b};" for q in FOUR)
     stores = " ".join(f"to[{q} * cn] = s{q} < least ? least : s{q};" for q in FOUR)
     text = f"""\
@@ -50,8 +50,8 @@ static void {name}(const ptrdiff_t *by, const {type_} *a, const {type_} *b, cons
     for (ptrdiff_t i = 0; i < by[0]; ++i) {{
         {type_} *to = c + i * by[7];
         const {type_} *const row = a + i * by[3], *column = b;
-        ptrdiff_t j = 0;
-        for (; j + 4 <= n; j += 4, column += 4 * bn, to += 4 * cn) {{
+        ptrdiff_t rest = n;
+        for (; rest >= 4; rest -= 4, column += 4 * bn, to += 4 * cn) {{
             const {type_} *left = row;
             {pointers}
             {starts}
@@ -62,9 +62,9 @@ static void {name}(const ptrdiff_t *by, const {type_} *a, const {type_} *b, cons
             }}
             {stores}
         }}
-        for (; j < n; ++j, column += bn, to += cn) {{
+        for (rest = n & 3; rest > 0; --rest, column += bn, to += cn) {{
             const {type_} *left = row, *right = column;
-            {type_} sum = bias ? bias[j] : 0;
+            {type_} sum = bias ? bias[n - rest] : 0;
             for (ptrdiff_t k = kn; k > 0; --k) {{
                 sum += *left * *right;
                 left += {step_a};
