@@ -82,6 +82,22 @@ def test_tokens_are_equal_from_the_cache_and_from_a_folder(
     assert [row.tolist() for row in alone] == [row.tolist() for row in together]
 
 
+def test_the_first_token_does_not_wait_for_the_program_of_a_step(counts, tmp_path, monkeypatch):
+    compiled_for = []
+    original = compiled.ArtifactCall.takes
+    monkeypatch.setattr(
+        compiled.ArtifactCall,
+        "takes",
+        lambda call, shapes: compiled_for.append(call) or original(call, shapes),
+    )
+    tokens = smelt.Decoder(counts).stream([3, 1, 4], 1)
+    next(tokens)
+    assert len(set(compiled_for)) == 1
+    assert list(tokens) == []  # the stream ends when the step is compiled, and kept
+    assert len(set(compiled_for)) == 2
+    assert len(list(tmp_path.glob("decoders/*"))) == 1
+
+
 def test_a_changed_model_is_compiled_again(counts, compiles):
     assert smelt.generate(counts, [2, 1, 2], 2).tolist() == [2, 2]
     model = text.parse(COUNTS.replace("{1, 1, 1, 1, 1, 1}", "{1, 9, 1, 1, 1, 1}"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.compiler import compile_model
 from smelt.decoding.merged import parts_of
@@ -18,34 +20,43 @@ from smelt.errors import UsageError, did_you_mean, listed
 from smelt.frontends.onnx import load
 from smelt.frontends.onnx.mapped import WEIGHT_FILES
 from smelt.ir.cloning import clone_model
+from smelt.program.specialize import is_static
 from smelt.runtime.jit.library_call import LibraryCall
 from smelt.targets.base import Artifact
 from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.runner import HostRunner
+from smelt.targets.host.static_programs import library_of
 from smelt.targets.host.stored import TakenProgram, taken_program
 
 
 class ArtifactCall:
     """A model compiled for the target ``host``; NumPy runs what cannot be compiled."""
 
-    def __init__(self, artifact: Artifact) -> None:
-        """Build the runner; its programs are compiled when sizes are known."""
-        self._artifact = artifact
-        graph = artifact.model.graph
+    def __init__(self, model: ir.Model, compile_it: Callable[[], Artifact]) -> None:
+        """Keep ``compile_it``, which compiles ``model``; it is called when sizes are known."""
+        self._compile_it = compile_it
+        graph = model.graph
         self.inputs: Mapping[str, np.dtype] = {
             value.name or "": np.dtype(value.dtype.numpy())
             for value in graph.inputs
             if value.dtype is not None
         }
         self.outputs: Sequence[str] = [value.name or "" for value in graph.outputs]
-        runner = artifact.opened()
-        self._compiled: Compiled | None = (
-            runner.compiled if isinstance(runner, HostRunner) else None
-        )
         self._calls: list[LibraryCall] = []
-        self._is_static = self._compiled is not None and self._compiled.open_sizes is None
-        if self._compiled is not None and self._is_static:
-            self._compiled.keep = self._calls.append
+
+    @cached_property
+    def _artifact(self) -> Artifact:
+        """The artifact of ``host``."""
+        return self._compile_it()
+
+    @cached_property
+    def _compiled(self) -> Compiled | None:
+        """The compiled form; None if NumPy runs the model in parts."""
+        runner = self._artifact.opened()
+        compiled = runner.compiled if isinstance(runner, HostRunner) else None
+        if compiled is not None and compiled.open_sizes is None:
+            compiled.keep = self._calls.append
+        return compiled
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         """Return the outputs."""
@@ -53,11 +64,21 @@ class ArtifactCall:
 
     def takes(self, shapes: Sequence[Sequence[Shape]]) -> bool:
         """Compile one program for all ``shapes``."""
-        if self._compiled is not None and not self._is_static:
-            self._compiled.compile_for(*map(tuple, shapes))
-        elif self._compiled is not None:
-            self._compiled.caller(tuple(shapes[0]))
+        compiled = self._compiled
+        if compiled is not None and is_static(compiled.program):
+            compiled.caller(tuple(shapes[0]))
+        elif compiled is not None:
+            compiled.compile_for(*map(tuple, shapes))
         return True
+
+    def begin(self, shapes: Sequence[Sequence[Shape]]) -> bool:
+        """Write the program for all ``shapes``; True if the C compiler works on it in a thread."""
+        open_sizes = None if self._compiled is None else self._compiled.open_sizes
+        if open_sizes is None:
+            return False
+        for each in shapes:
+            open_sizes.note(tuple(each), known=True)
+        return open_sizes.begin(library_of)
 
     def taken(self) -> TakenProgram | None:
         """Return the compiled program in a form to store; None if NumPy runs the model."""
@@ -130,16 +151,15 @@ class Models:
         return Programs(prompt, one)
 
     def _call(self, each: Optimized, batch: int, tokens: int | None) -> ArtifactCall:
-        """Compile ``each`` for ``tokens`` tokens a call, any number if None."""
+        """Return ``each`` for ``tokens`` tokens a call, any number if None; not compiled yet."""
         sizes = {each.network.dim(0): batch}
         if tokens is not None:
             sizes[each.network.dim(1)] = tokens
         dims = {name: size for name, size in sizes.items() if isinstance(name, str)}
-        artifact = compile_model(
-            clone_model(each.model),
-            target="host",
-            dims=dims,
-            engine="native",
-            threads=self._threads,
-        )
-        return ArtifactCall(artifact)
+
+        def compile_it() -> Artifact:
+            """Return the artifact of ``host``."""
+            model, threads = clone_model(each.model), self._threads
+            return compile_model(model, target="host", dims=dims, engine="native", threads=threads)
+
+        return ArtifactCall(each.model, compile_it)

@@ -107,7 +107,10 @@ class Decoder:
         for a folder that holds other files.
         """
         self._forms.save_to(Path(folder))
-        next(self._stream([np.zeros(1, np.int64)], max(context - 1, 1), (), None, {}))
+        words = self._forms.step.vocabulary
+        stream = self._stream([np.zeros(1, np.int64)], max(context - 1, 1), range(words), None, {})
+        for _ in stream:  # ends after one token
+            pass
 
     def _prompts(self, ids: Ids) -> tuple[list[Array], bool]:
         """Return the prompts, and whether ``ids`` is one; raises UsageError E803 for bad ones."""
@@ -143,7 +146,10 @@ class Decoder:
         on_token: Callable[[Array], object] | None,
         sampling: Mapping[str, Any],
     ) -> Iterator[Array]:
-        """Yield int64[B], the next token of each sequence; ``PADDING`` after its end."""
+        """Yield int64[B], the next token of each sequence; ``PADDING`` after its end.
+
+        The program of a step is compiled, if necessary, after the first token.
+        """
         sampler = Sampler(sampling_of(sampling))
         seen = padded(prompts)
         width = seen.shape[1]
@@ -154,7 +160,7 @@ class Decoder:
             refuse_small_cache(room, width, count)
         state = State(width + count, mask)
         has_ended = np.zeros(len(prompts), bool)
-        logits = self._read_prompt(np.maximum(seen, 0), state)
+        logits, compile_step = self._read_prompt(np.maximum(seen, 0), state)
         for number in range(count):
             chosen = sampler.choose(logits, seen)
             new = np.where(has_ended, PADDING, chosen)
@@ -163,15 +169,19 @@ class Decoder:
             if on_token is not None:
                 on_token(new)
             yield new
+            if number == 0:
+                compile_step()
             if has_ended.all() or number == count - 1:
                 return
             logits = self._next(chosen[:, None], np.maximum(seen, 0), state)
 
-    def _read_prompt(self, tokens: Array, state: State) -> Array:
-        """Return float[B, V], the logits after the prompt ``tokens``, int64[B, S].
+    def _read_prompt(self, tokens: Array, state: State) -> tuple[Array, Callable[[], None]]:
+        """Return float[B, V], the logits after the prompt ``tokens``, int64[B, S], and a function
+        that compiles the step and keeps both programs, unless that is done.
 
         ``size`` tokens are read in a call: one if the step takes one, ``PROMPT_TOKENS`` of a step
-        with caches, else all. Both programs are compiled here for all lengths that will follow.
+        with caches, else all. Both programs are compiled for all lengths that will follow. The C of
+        the step is written while the C compiler works on that of the prompt.
         """
         forms, constants, (batch, width) = self._forms, self._constants, tokens.shape
         has_caches, last = bool(forms.step.ports.caches), state.capacity - 1
@@ -187,18 +197,32 @@ class Decoder:
             """True if all parts of a prompt can be read."""
             return programs.prompt.takes(longest, state, pasts, constants)
 
+        lengths = [1, max(last, CONTEXT)]
+
+        def begins(programs: Programs) -> bool:
+            """Begin to compile; a step that reads what ``first`` computes is not known yet."""
+            is_working = programs.prompt.begin(longest, state, pasts, constants)
+            if is_working and forms.first is None and programs.step is not programs.prompt:
+                programs.step.begin(1, state, lengths, constants)
+            return True
+
         def takes_all(programs: Programs) -> bool:
             """True if all further tokens can be read, too; their pasts may have other shapes."""
-            lengths = [1, max(last, CONTEXT)]
             return programs.step.takes(1, state, lengths, constants) and takes_prompt(programs)
 
+        def compile_step() -> None:
+            """Compile the program of a step, and keep both."""
+            if prompt is not step:
+                forms.programs(batch, takes_all)
+            forms.keep(max(last, CONTEXT) + 1 if has_caches else longest)
+
+        forms.programs(batch, begins)
         prompt = forms.programs(batch, takes_prompt).prompt
         for begin in range(0, width, size):
             logits = prompt.run(tokens[:, begin : begin + size], state, constants)
-        if prompt is not step:
-            forms.programs(batch, takes_all)
-        forms.keep(max(last, CONTEXT) + 1 if has_caches else longest)
-        return logits
+        if forms.is_loaded(batch):
+            compile_step()
+        return logits, compile_step
 
     def _next(self, new: Array, seen: Array, state: State) -> Array:
         """Return the logits after the tokens ``new``, int64[B, 1]; ``seen`` are all tokens.

@@ -77,8 +77,10 @@ class Forms:
     def _models(self) -> Models:
         """The optimized models; imports the compiler."""
         from smelt.decoding.compiled import Models
+        from smelt.ir.collector import paused_collector
 
-        return Models(self.sources)
+        with paused_collector():
+            return Models(self.sources)
 
     def programs(self, batch: int, takes: Callable[[Programs], bool] | None = None) -> Programs:
         """Return programs for ``batch`` sequences for which ``takes`` is true.
@@ -86,7 +88,7 @@ class Forms:
         Those that were compiled before if possible; else others are compiled. Raises UsageError
         E806 if these come from a folder and are too small.
         """
-        if batch == 1 and self._loaded is not None:
+        if self._loaded is not None and batch == 1:
             programs = self._loaded.programs
             if takes is None or takes(programs):
                 return programs
@@ -106,6 +108,10 @@ class Forms:
             if takes is not None:
                 takes(programs)
         return programs
+
+    def is_loaded(self, batch: int) -> bool:
+        """True if the programs for ``batch`` sequences come from a folder or the cache."""
+        return batch == 1 and self._loaded is not None
 
     @contextlib.contextmanager
     def _into_file(self, batch: int) -> Iterator[None]:

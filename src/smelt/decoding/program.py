@@ -29,6 +29,9 @@ class Call(Protocol):
     def takes(self, shapes: Sequence[Sequence[Shape]]) -> bool:
         """Compile for inputs of all ``shapes``; False if this form cannot run some of them."""
 
+    def begin(self, shapes: Sequence[Sequence[Shape]]) -> bool:
+        """Begin with what ``takes`` does; True if the C compiler works meanwhile."""
+
 
 class Program:
     """A decoder compiled for a number of tokens a call, and of sequences.
@@ -49,6 +52,19 @@ class Program:
         Without it, the program would be compiled again for each of the first lengths. False if it
         is compiled already, and for smaller sizes only.
         """
+        return self.call.takes(self._shapes(tokens, state, lengths, constants))
+
+    def begin(
+        self, tokens: int, state: State, lengths: Sequence[int], constants: Mapping[str, Array]
+    ) -> bool:
+        """Begin with what ``takes`` does; True if the C compiler works meanwhile."""
+        return self.call.begin(self._shapes(tokens, state, lengths, constants))
+
+    def _shapes(
+        self, tokens: int, state: State, lengths: Sequence[int], constants: Mapping[str, Array]
+    ) -> list[list[Shape]]:
+        """Return the shapes of all inputs for ``tokens`` tokens, after pasts of each of
+        ``lengths``."""
         batch = len(state.mask)
         shapes = []
         for length in lengths:
@@ -60,7 +76,7 @@ class Program:
             }
             feeds = self._feeds(np.zeros((batch, tokens), np.int64), possible, constants)
             shapes.append([np.shape(feeds[name]) for name in self.call.inputs])
-        return self.call.takes(shapes)
+        return shapes
 
     def run(self, tokens: Array, state: State, constants: Mapping[str, Array]) -> Array:
         """Return float[B, V], the logits after ``tokens``, int64[B, S]; they join ``state``."""

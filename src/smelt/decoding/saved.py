@@ -74,6 +74,10 @@ class SavedCall:
         """True if the program runs inputs of all ``shapes``."""
         return all(self._caller.takes(tuple(each)) for each in shapes)
 
+    def begin(self, shapes: Sequence[Sequence[Shape]]) -> bool:
+        """Return False: the program is compiled."""
+        return False
+
 
 def is_saved(path: object) -> bool:
     """True if ``path`` is a folder with a compiled decoder."""

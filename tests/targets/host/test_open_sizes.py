@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 
 import numpy as np
@@ -15,6 +16,7 @@ from smelt.runtime.jit.open_caller import OpenCaller
 from smelt.targets.base import Artifact
 from smelt.targets.host import compiled
 from smelt.targets.host.open_sizes import OpenSizes
+from smelt.targets.host.static_programs import library_of
 
 MODELS = {
     "attention": "g (float[B,S,8] x) => (float[B,S,8] y) <int64[3] p = {0, 2, 1}> {"
@@ -193,6 +195,50 @@ def test_constraints_on_sizes_are_checked() -> None:
         artifact(np.ones((1, length, 8), np.float32))
     with pytest.raises(UsageError, match="E670"):
         artifact(np.ones((1, 5, 8), np.float32))
+
+
+def _begun(length: int) -> tuple[OpenSizes, threading.Event]:
+    """Return the sizes of "attention" whose C a thread compiles once the event is set."""
+    go = threading.Event()
+    sizes = OpenSizes(text.parse(HEADER + MODELS["attention"]), 1)
+    sizes.note(((1, length, 8),), known=True)
+
+    def library(source: str) -> ctypes.CDLL:
+        assert go.wait(60)
+        return library_of(source)
+
+    assert sizes.begin(library)  # the compiler works
+    return sizes, go
+
+
+def test_a_program_that_a_thread_compiles_is_compiled_once() -> None:
+    sizes, go = _begun(5)
+    go.set()
+    program = sizes.compile(pytest.fail)
+    assert program is not None
+    assert program.takes(((1, 5, 8),))
+    assert not sizes.begin(pytest.fail)  # nothing is due
+
+
+def test_larger_sizes_after_a_thread_began_are_compiled() -> None:
+    sizes, go = _begun(5)
+    sizes.note(((1, 40, 8),), known=True)
+    program = sizes.compile(lambda source: library_of(source.text))
+    go.set()
+    assert program is not None
+    assert program.takes(((1, 40, 8),))
+
+
+def test_an_error_in_the_thread_is_raised_by_compile() -> None:
+    sizes = OpenSizes(text.parse(HEADER + MODELS["attention"]), 1)
+    sizes.note(((1, 5, 8),), known=True)
+
+    def refuses(source: str) -> ctypes.CDLL:
+        raise OSError(source[:0] + "the disk is full")
+
+    assert not sizes.begin(refuses)
+    with pytest.raises(OSError, match="the disk is full"):
+        sizes.compile(pytest.fail)
 
 
 def test_threads_have_workspaces_of_their_own() -> None:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import ErrorList, Unsupported, UsageError
 from smelt.ir.bounds import note_bounds
 from smelt.ir.cloning import clone_model
+from smelt.ir.collector import paused_collector
 from smelt.ir.shapes.inference import ShapeInference
 from smelt.ir.symbolic_dims.solved_dims import solve
 from smelt.native import schedule
 from smelt.native.emit.in_process import BIND_THREADS, FUNCTION, Source, source_of
+from smelt.program.instruction import Program
 from smelt.runtime.interface import Interface, interface_of
 from smelt.runtime.jit.build import library_key
 from smelt.runtime.jit.library_call import bind
@@ -30,6 +33,9 @@ from smelt.targets.host.call_ports import has_packed_ports
 
 HEADROOM = 2
 """A bound is the first power of two that is at least this many times the largest size so far."""
+
+LOOK_UP_SECONDS = 0.1
+"""A library that is not loaded after this time is being compiled."""
 
 MOST_BYTES = 1 << 30
 """The most bytes of workspace of a program of open sizes."""
@@ -60,12 +66,23 @@ class InterfaceSizes:
             return None  # the run by NumPy raises the error, if it is one
 
 
+@dataclass(frozen=True)
+class _Written:
+    """A program for sizes within ``bounds``, in C; ``library`` is set once a thread compiles it."""
+
+    bounds: dict[str, tuple[int, int]]
+    model: ir.Model
+    program: Program
+    source: Source
+    library: Future[ctypes.CDLL] | None = None
+
+
 class OpenSizes:
     """Compiles ``model`` for all sizes up to bounds, which grow with the shapes that are called.
 
     ``_largest`` has the largest size of each symbol so far; ``_known`` the symbols whose largest
     size the caller knows; ``_empty`` those that may be 0; ``_compiled_for`` the bounds of the last
-    program.
+    program; ``_begun`` the program that ``begin`` wrote.
     """
 
     def __init__(self, model: ir.Model, threads: int) -> None:
@@ -76,6 +93,7 @@ class OpenSizes:
         self._known: set[str] = set()
         self._empty: set[str] = set()
         self._compiled_for: dict[str, tuple[int, int]] = {}
+        self._begun: _Written | None = None
 
     @cached_property
     def _model(self) -> ir.Model:
@@ -123,16 +141,15 @@ class OpenSizes:
         or an ErrorList for operators without a kernel for open sizes, and the errors of
         ``library_of``.
         """
-        model = clone_model(self._model)
+        begun, self._begun = self._begun, None
         self._compiled_for = self._bounds()
-        note_bounds(model, self._compiled_for)
-        program = schedule.ordered(model, "host")
-        if has_packed_ports(program) or program.data_dependent_sizes or program.returned_sizes:
+        is_begun = begun is not None and begun.bounds == self._compiled_for
+        written = begun if is_begun else self._write()
+        if written is None:
             return None
-        source = source_of(program, self._threads)
-        if source.memory_bytes > MOST_BYTES:
-            return None
-        library = library_of(source)
+        model, program, source = written.model, written.program, written.source
+        begun_library = written.library
+        library = library_of(source) if begun_library is None else begun_library.result()
         if library is None:
             return None
         binds = BIND_THREADS if source.has_parts else ""
@@ -151,6 +168,39 @@ class OpenSizes:
             library_key(source.text),
             binds,
         )
+
+    def begin(self, library_of: Callable[[str], ctypes.CDLL]) -> bool:
+        """Write the C of the next program, and let a thread compile it by ``library_of``.
+
+        ``compile`` then waits for it, and raises what stopped it. True if that takes longer than
+        to find the library in the cache.
+        """
+        if not self.is_due:
+            return False
+        try:
+            written = self._write()
+        except (Unsupported, ErrorList):  # ``compile`` raises it
+            return False
+        if written is None:
+            return False
+        thread = ThreadPoolExecutor(1, "smelt-compiles")
+        future = thread.submit(library_of, written.source.text)
+        thread.shutdown(wait=False)
+        self._begun = replace(written, library=future)
+        return not wait([future], LOOK_UP_SECONDS).done
+
+    def _write(self) -> _Written | None:
+        """Return the next program in C; None if there is none, for the reasons of ``compile``."""
+        with paused_collector():
+            model, bounds = clone_model(self._model), self._bounds()
+            note_bounds(model, bounds)
+            program = schedule.ordered(model, "host")
+            if has_packed_ports(program) or program.data_dependent_sizes or program.returned_sizes:
+                return None
+            source = source_of(program, self._threads)
+        if source.memory_bytes > MOST_BYTES:
+            return None
+        return _Written(bounds, model, program, source)
 
 
 def _bound(size: int) -> int:
