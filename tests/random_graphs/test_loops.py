@@ -22,6 +22,15 @@ def test_random_loops_compute_the_same(seeds: tuple[int, ...], ways: tuple[str, 
     assert not [each for each in found if each[2] and not refusal(each[2])]
 
 
+@pytest.mark.parametrize(("seed", "way"), [(376, "c"), (1549, "native")])
+def test_sizes_that_no_comparison_decides_end_no_compilation(seed: int, way: str) -> None:
+    found = [
+        each[2] for each in outcomes([seed], [way], ("-std=c99", "-O0", "-DSMELT_NO_DISPATCH"))
+    ]
+    assert found
+    assert not [each for each in found if each and not refusal(each)]
+
+
 def test_equal_seeds_write_equal_texts() -> None:
     assert loop_text(7) == loop_text(7)
     assert loop_text(7) != loop_text(8)

@@ -180,8 +180,9 @@ class Unit:
         """Append a check of each condition whose sizes are all known by now: a violation ends the
         run.
         """
-        for condition in [each for each in self._open if each.read <= self._known]:
-            self._open.remove(condition)
+        decided = [each for each in self._open if each.read <= self._known]
+        self._open = [each for each in self._open if not each.read <= self._known]
+        for condition in decided:
             self.fails.add(ERROR_SIZE)
             self.calls.append(f"if ({condition.violation}) return {ERROR_SIZE};")
 

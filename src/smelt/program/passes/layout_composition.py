@@ -99,13 +99,13 @@ def _joined_source(
         if part is None or part.op != "Slice" or len(part.inputs) != 1:
             return None
         bounds = [part.attributes[name] for name in ("axes", "starts", "steps")]
-        if bounds != [(axis,), (end,), (1,)] or source not in (-1, part.inputs[0]):
+        if not same(bounds, [(axis,), (end,), (1,)]) or source not in (-1, part.inputs[0]):
             return None
         size = program.slots[slot].shape[axis]
         if type(size) is not int:
             return None
         source, end = part.inputs[0], end + size
-    return source if source >= 0 and program.slots[source].shape[axis] == end else None
+    return source if source >= 0 and same(program.slots[source].shape[axis], end) else None
 
 
 def _keeps_long_dims_in_order(program: Program, step: Instruction) -> bool:
