@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smelt.decoding.network import Network
 from smelt.decoding.standalone.calls import calls_of
@@ -19,9 +19,6 @@ from smelt.targets.base import Artifact, Plan
 from smelt.targets.c.emit import library_fields, rendered
 from smelt.targets.c.options import Options
 from smelt.targets.c.versions import VERSIONS, Version
-
-if TYPE_CHECKING:
-    pass
 
 WIDEST = VERSIONS[-1]
 DECODER_VERSIONS = (*VERSIONS, Version("vnni", (*WIDEST.features, "avx512vnni"), WIDEST.lanes))
