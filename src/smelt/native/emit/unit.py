@@ -180,11 +180,10 @@ class Unit:
         """Append a check of each condition whose sizes are all known by now: a violation ends the
         run.
         """
-        decided = [each for each in self._open if each.read <= self._known]
-        self._open = [each for each in self._open if not each.read <= self._known]
-        for condition in decided:
+        for condition in (each for each in self._open if each.read <= self._known):
             self.fails.add(ERROR_SIZE)
             self.calls.append(f"if ({condition.violation}) return {ERROR_SIZE};")
+        self._open = [each for each in self._open if not each.read <= self._known]
 
     def _function(
         self,
